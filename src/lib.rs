@@ -1,0 +1,8 @@
+//! nucleus-gate holds two versions of a top-p (nucleus) sampling kernel, *stock* and *patch*, row by row against a
+//! certified binary64 *oracle*, under a declarative *policy* whose hash goes into the *receipt*.
+//!
+//! Data flows one way: `policy` and `matrix` are read, `matrix` builds `inputs`, `oracle` and `evidence` describe each
+//! row, `gate` applies `rules` to them, `report` and `receipt` say what came of it.
+
+pub mod digest;
+pub mod oracle;

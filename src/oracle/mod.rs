@@ -1,0 +1,39 @@
+//! The certified binary64 nucleus of a row of fp32 logits. Independent of policies and kernels.
+
+mod definition;
+mod key;
+mod nucleus;
+
+pub use definition::define;
+pub use key::RankKey;
+pub use nucleus::{Nucleus, OracleError};
+
+use rayon::prelude::*;
+
+/// The certified nucleus of every row of `logits` ([batch, vocab], row-major, fp32) at the matching `p` ([batch], fp32),
+/// rows in parallel. `stop` is asked before each row: once it says true, the rows not yet begun are `None`.
+pub fn nuclei(
+    logits: &[f32],
+    vocab: usize,
+    p: &[f32],
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Vec<Option<Result<Nucleus, OracleError>>> {
+    p.par_iter()
+        .enumerate()
+        .map(|(row, &p)| {
+            if stop() {
+                return None;
+            }
+            let logits = logits.get(row * vocab..(row + 1) * vocab).unwrap_or_default();
+            Some(nucleus(logits, p))
+        })
+        .collect()
+}
+
+/// The certified nucleus of one row of fp32 logits ([vocab]) at `p` (fp32).
+///
+/// # Errors
+/// As [`OracleError`] says.
+pub fn nucleus(logits: &[f32], p: f32) -> Result<Nucleus, OracleError> {
+    define(logits, p).map(|(_order, nucleus)| nucleus)
+}
