@@ -6,3 +6,5 @@
 
 pub mod digest;
 pub mod oracle;
+pub mod syntax;
+pub mod text;

@@ -1,0 +1,145 @@
+//! What is wrong in a file, with every place that shows it.
+
+use std::fmt;
+
+use miette::{Diagnostic, LabeledSpan, SourceSpan};
+
+use super::Source;
+
+/// How much an issue weighs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Worth knowing, nothing refused.
+    Warning,
+    /// The file is refused.
+    Error,
+}
+
+/// One thing wrong in a file.
+#[derive(Debug, Clone)]
+pub struct Issue {
+    /// The stable code, for instance `policy::unknown-rule`.
+    pub code: &'static str,
+    /// How much it weighs.
+    pub severity: Severity,
+    /// What is wrong.
+    pub message: String,
+    /// Where, the main place first.
+    pub labels: Vec<(SourceSpan, String)>,
+    /// What to do next.
+    pub help: Option<String>,
+}
+
+impl Issue {
+    /// An error at one place.
+    pub fn error(code: &'static str, message: impl Into<String>, span: SourceSpan, label: impl Into<String>) -> Self {
+        Self {
+            code,
+            severity: Severity::Error,
+            message: message.into(),
+            labels: vec![(span, label.into())],
+            help: None,
+        }
+    }
+
+    /// A warning at one place.
+    pub fn warning(code: &'static str, message: impl Into<String>, span: SourceSpan, label: impl Into<String>) -> Self {
+        Self { severity: Severity::Warning, ..Self::error(code, message, span, label) }
+    }
+
+    /// Adds a second place.
+    #[must_use]
+    pub fn and(mut self, span: SourceSpan, label: impl Into<String>) -> Self {
+        self.labels.push((span, label.into()));
+        self
+    }
+
+    /// Adds the next step.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The issue as a miette diagnostic on `source`.
+    #[must_use]
+    pub fn on(&self, source: &Source) -> IssueReport {
+        IssueReport { source: source.named(), issue: self.clone() }
+    }
+}
+
+/// An issue on its source.
+#[derive(Debug)]
+pub struct IssueReport {
+    source: miette::NamedSource<std::sync::Arc<str>>,
+    issue: Issue,
+}
+
+impl fmt::Display for IssueReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&crate::text::sanitize(&self.issue.message))
+    }
+}
+
+impl std::error::Error for IssueReport {}
+
+impl Diagnostic for IssueReport {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(self.issue.code))
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.issue.severity {
+            Severity::Warning => miette::Severity::Warning,
+            Severity::Error => miette::Severity::Error,
+        })
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        let help = self.issue.help.as_deref()?;
+        Some(Box::new(crate::text::sanitize(help)))
+    }
+
+    fn source_code(&self) -> Option<&dyn miette::SourceCode> {
+        Some(&self.source)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        Some(Box::new(self.issue.labels.iter().map(|(span, label)| {
+            let label = crate::text::sanitize(label).into_owned();
+            LabeledSpan::new_with_span(Some(label), *span)
+        })))
+    }
+}
+
+/// Everything wrong in one file. Never empty.
+#[derive(Debug, Clone)]
+pub struct Issues {
+    /// The file.
+    pub source: Source,
+    /// In the order of their places.
+    pub list: Vec<Issue>,
+}
+
+impl Issues {
+    /// Collects issues in the order of their places.
+    #[must_use]
+    pub fn new(source: Source, mut list: Vec<Issue>) -> Self {
+        list.sort_by_key(|issue| issue.labels.first().map_or(0, |(span, _)| span.offset()));
+        Self { source, list }
+    }
+
+    /// Each as a miette diagnostic.
+    pub fn reports(&self) -> impl Iterator<Item = IssueReport> + '_ {
+        self.list.iter().map(|issue| issue.on(&self.source))
+    }
+}
+
+impl fmt::Display for Issues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.list.len() == 1 { "" } else { "s" };
+        write!(f, "{}: {} error{plural}", self.source.name(), self.list.len())
+    }
+}
+
+impl std::error::Error for Issues {}
