@@ -5,4 +5,10 @@
 //! row, `gate` applies `rules` to them, `report` and `receipt` say what came of it.
 
 pub mod digest;
+pub mod fsio;
+pub mod inputs;
+pub mod json;
 pub mod oracle;
+pub mod root;
+pub mod tensors;
+pub mod text;
