@@ -5,6 +5,11 @@
 //! row, `gate` applies `rules` to them, `report` and `receipt` say what came of it.
 
 pub mod digest;
+pub mod fsio;
+pub mod inputs;
+pub mod json;
 pub mod oracle;
+pub mod root;
 pub mod syntax;
+pub mod tensors;
 pub mod text;

@@ -1,21 +1,40 @@
-//! Strings from outside, made safe for a terminal, a log or a page.
+//! Text from outside, made safe to show.
 
 use std::borrow::Cow;
 
-/// Whether a character could steer a terminal or reorder text: control and bidirectional formatting characters.
+/// `text` with control characters (line breaks and tabs included), line and paragraph separators and bidirectional
+/// controls each replaced by U+FFFD. Everything that reaches a terminal, a log or a report from outside passes here:
+/// no escape sequence runs, no name reorders the text around it, no name starts a line of its own.
+#[must_use]
+pub fn sanitize(text: &str) -> Cow<'_, str> {
+    if text.chars().any(is_unsafe) {
+        Cow::Owned(text.chars().map(|c| if is_unsafe(c) { char::REPLACEMENT_CHARACTER } else { c }).collect())
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// Whether a character could steer a terminal or the reading order.
 #[must_use]
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
+        || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The text with every unsafe character replaced by U+FFFD. Newlines and tabs stay: the gate's own messages have them.
-#[must_use]
-pub fn sanitize(text: &str) -> Cow<'_, str> {
-    let replace = |c: char| c != '\n' && c != '\t' && is_unsafe(c);
-    if text.contains(replace) {
-        Cow::Owned(text.chars().map(|c| if replace(c) { '\u{fffd}' } else { c }).collect())
-    } else {
-        Cow::Borrowed(text)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_is_borrowed() {
+        assert!(matches!(sanitize("smollm2-135m, p = 0.9, größer, 猫"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_steers_a_terminal_or_the_reading_order_is_replaced() {
+        assert_eq!(sanitize("a\u{1b}[31mb"), "a\u{fffd}[31mb");
+        assert_eq!(sanitize("a\r\nb\tc\u{7f}\u{9b}"), "a\u{fffd}\u{fffd}b\u{fffd}c\u{fffd}\u{fffd}");
+        assert_eq!(sanitize("x\u{202e}gpj\u{2069}\u{200f}\u{061c}"), "x\u{fffd}gpj\u{fffd}\u{fffd}\u{fffd}");
+        assert_eq!(sanitize("one\u{2028}two"), "one\u{fffd}two");
     }
 }

@@ -1,0 +1,143 @@
+//! Files, read within a bound and written whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Why a file was not read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The path is a folder, a device or the like, or a link where none may be.
+    #[error("{} is not a regular file", path.display())]
+    NotRegular {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file has more bytes than allowed.
+    #[error("{} has more than {limit} bytes", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The most bytes allowed.
+        limit: u64,
+    },
+    /// The path exists and must not be replaced.
+    #[error("{} exists already and is not replaced", path.display())]
+    Exists {
+        /// The path.
+        path: PathBuf,
+    },
+}
+
+impl FileError {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => "file-missing",
+            Self::Io { .. } => "file-io",
+            Self::NotRegular { .. } => "file-not-regular",
+            Self::TooLarge { .. } => "file-too-large",
+            Self::Exists { .. } => "file-exists",
+        }
+    }
+}
+
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> FileError + '_ {
+    move |source| FileError::Io { path: path.to_owned(), source }
+}
+
+/// The bytes of the regular file at `path` (links are followed), `limit` bytes at most.
+///
+/// # Errors
+/// [`FileError::Io`], [`FileError::NotRegular`] or [`FileError::TooLarge`].
+pub fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
+    // Looked at before opening: opening a named pipe would wait for a writer.
+    let size = match fs::metadata(path).map_err(io_error(path))? {
+        meta if meta.is_file() => meta.len(),
+        _ => return Err(FileError::NotRegular { path: path.to_owned() }),
+    };
+    let too_large = || FileError::TooLarge { path: path.to_owned(), limit };
+    if size > limit {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    let file = File::open(path).map_err(io_error(path))?;
+    // One byte beyond the limit shows a file that grew since.
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(io_error(path))?;
+    if bytes.len() as u64 > limit { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// Whether [`write_atomic`] may replace an existing file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// Replace it.
+    Replace,
+    /// Keep it, and fail.
+    Keep,
+}
+
+/// Writes `bytes` to `path`: a temporary file beside it, flushed to disk, then renamed. A reader sees the old file, no
+/// file or the whole new one.
+///
+/// # Errors
+/// [`FileError::Io`], and [`FileError::Exists`] under [`Existing::Keep`].
+pub fn write_atomic(path: &Path, bytes: &[u8], existing: Existing) -> Result<(), FileError> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::Builder::new()
+        .prefix(".nucleus-gate-")
+        .suffix(".tmp")
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .tempfile_in(folder)
+        .map_err(io_error(path))?;
+    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(io_error(path))?;
+    match existing {
+        Existing::Replace => file.persist(path).map_err(|e| io_error(path)(e.error))?,
+        Existing::Keep => file.persist_noclobber(path).map_err(|e| match e.error.kind() {
+            io::ErrorKind::AlreadyExists => FileError::Exists { path: path.to_owned() },
+            _ => io_error(path)(e.error),
+        })?,
+    };
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_are_bounded_and_only_of_regular_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("f");
+        fs::write(&file, b"12345").unwrap();
+        assert_eq!(read_bounded(&file, 5).unwrap(), b"12345");
+        assert_eq!(read_bounded(&file, 4).unwrap_err().code(), "file-too-large");
+        assert_eq!(read_bounded(folder.path(), 5).unwrap_err().code(), "file-not-regular");
+        assert_eq!(read_bounded(Path::new("/dev/zero"), 5).unwrap_err().code(), "file-not-regular");
+        assert_eq!(read_bounded(&folder.path().join("g"), 5).unwrap_err().code(), "file-missing");
+    }
+
+    #[test]
+    fn writes_replace_or_keep_and_leave_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("f");
+        write_atomic(&file, b"one", Existing::Keep).unwrap();
+        assert_eq!(write_atomic(&file, b"two", Existing::Keep).unwrap_err().code(), "file-exists");
+        assert_eq!(fs::read(&file).unwrap(), b"one");
+        write_atomic(&file, b"two", Existing::Replace).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"two");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(write_atomic(&folder.path().join("no/f"), b"x", Existing::Keep).unwrap_err().code(), "file-missing");
+    }
+}
