@@ -8,6 +8,7 @@ pub mod digest;
 pub mod fsio;
 pub mod inputs;
 pub mod json;
+pub mod matrix;
 pub mod oracle;
 pub mod root;
 pub mod syntax;

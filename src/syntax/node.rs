@@ -61,6 +61,22 @@ impl<'a> Node<'a> {
         self.node.span()
     }
 
+    /// Where the node's head stands: its name, arguments and properties, without a block.
+    #[must_use]
+    pub fn head_span(&self) -> SourceSpan {
+        let end = |span: SourceSpan| span.offset() + span.len();
+        let start = self.name_span().offset();
+        let last = self.node.entries().iter().map(|entry| end(entry.span())).max();
+        SourceSpan::new(start.into(), last.unwrap_or(end(self.name_span())).saturating_sub(start))
+    }
+
+    /// Takes everything that is left unread: of a line that is already refused, its parts are no errors of their own.
+    pub fn ignore_rest(&mut self) {
+        self.arguments.clear();
+        self.properties.clear();
+        self.takes_children = true;
+    }
+
     /// Reports an issue.
     pub fn report(&self, issue: Issue) {
         self.sink.push(issue);
@@ -81,6 +97,12 @@ impl<'a> Node<'a> {
             return None;
         }
         self.optional_argument()
+    }
+
+    /// How many arguments are left.
+    #[must_use]
+    pub fn arguments_left(&self) -> usize {
+        self.arguments.len()
     }
 
     /// All arguments that are left.
