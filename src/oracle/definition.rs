@@ -26,14 +26,8 @@ pub fn define(logits: &[f32], p: f32) -> Result<(Vec<u32>, Nucleus), OracleError
     let weights: Vec<f64> = order.iter().map(|&token| core_math::exp(logit_of(token) - max)).collect();
     let normalizer = exact_sum(&weights);
     let target = f64::from(p) * normalizer;
-    let scan = neumaier_boundary(&weights, target);
-    let ambiguous = OracleError::AmbiguousBoundary { scan: scan.map(|count| count as u32) };
-    let count = scan.ok_or(ambiguous)?;
-    let prefix = exact_sum(weights.get(..count).unwrap_or_default());
-    let prefix_before = exact_sum(weights.get(..count - 1).unwrap_or_default());
-    if !(prefix >= target && prefix_before < target) {
-        return Err(ambiguous);
-    }
+    let Certified { count, prefix, prefix_before } = certify(&weights, target)?;
+    let ambiguous = OracleError::AmbiguousBoundary { scan: Some(count as u32) };
     let (Some(&first), Some(&last), Some(&boundary)) = (order.first(), order.get(count - 1), keys.get(count - 1))
     else {
         return Err(ambiguous);
@@ -51,6 +45,35 @@ pub fn define(logits: &[f32], p: f32) -> Result<(Vec<u32>, Nucleus), OracleError
         prefix_before,
     };
     Ok((order, nucleus))
+}
+
+/// A boundary on which the scan and the exactly rounded sums agree.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Certified {
+    /// The smallest number of weights whose sum reaches the target. At least 1.
+    pub count: usize,
+    /// The exactly rounded sum of the first `count` weights.
+    pub prefix: f64,
+    /// The exactly rounded sum of the first `count - 1` weights.
+    pub prefix_before: f64,
+}
+
+/// Finds the boundary of `weights` (in rank order, none negative) at `target` by one compensated scan, and certifies it
+/// with exactly rounded sums.
+///
+/// # Errors
+/// `oracle-boundary-ambiguous` when scan and sums do not agree.
+pub fn certify(weights: &[f64], target: f64) -> Result<Certified, OracleError> {
+    let scan = neumaier_boundary(weights, target);
+    let ambiguous = OracleError::AmbiguousBoundary { scan: scan.map(|count| count as u32) };
+    let count = scan.ok_or(ambiguous)?;
+    let prefix = exact_sum(weights.get(..count).unwrap_or_default());
+    let prefix_before = exact_sum(weights.get(..count - 1).unwrap_or_default());
+    if prefix >= target && prefix_before < target {
+        Ok(Certified { count, prefix, prefix_before })
+    } else {
+        Err(ambiguous)
+    }
 }
 
 /// The smallest count whose Neumaier-compensated prefix sum reaches `target`.

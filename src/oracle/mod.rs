@@ -4,7 +4,7 @@ mod definition;
 mod key;
 mod nucleus;
 
-pub use definition::define;
+pub use definition::{Certified, certify, define};
 pub use key::RankKey;
 pub use nucleus::{Nucleus, OracleError};
 
