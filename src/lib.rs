@@ -5,6 +5,7 @@
 //! row, `gate` applies `rules` to them, `report` and `receipt` say what came of it.
 
 pub mod digest;
+pub mod evidence;
 pub mod fsio;
 pub mod inputs;
 pub mod json;
