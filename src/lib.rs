@@ -4,14 +4,29 @@
 //! Data flows one way: `policy` and `matrix` are read, `matrix` builds `inputs`, `oracle` and `evidence` describe each
 //! row, `gate` applies `rules` to them, `report` and `receipt` say what came of it.
 
+// Library code never panics on what it is given. Tests may.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::todo,
+    clippy::unimplemented,
+    clippy::unreachable
+)]
+
+pub mod cli;
 pub mod digest;
 pub mod evidence;
 pub mod fsio;
+pub mod gate;
 pub mod inputs;
 pub mod json;
 pub mod matrix;
 pub mod oracle;
+pub mod policy;
+pub mod report;
 pub mod root;
+pub mod rules;
 pub mod syntax;
 pub mod tensors;
 pub mod text;

@@ -63,8 +63,14 @@ impl ProjectRoot {
     /// The nearest folder above `file` that holds `policies/`, or `None`.
     #[must_use]
     pub fn above(file: &Path) -> Option<Self> {
-        let file = file.canonicalize().ok()?;
-        file.ancestors().skip(1).find(|folder| folder.join("policies").is_dir()).map(|folder| Self(folder.to_owned()))
+        Self::around(file.canonicalize().ok()?.parent()?)
+    }
+
+    /// The nearest folder that holds `policies/`, `folder` itself or one above it, or `None`.
+    #[must_use]
+    pub fn around(folder: &Path) -> Option<Self> {
+        let folder = folder.canonicalize().ok()?;
+        folder.ancestors().find(|folder| folder.join("policies").is_dir()).map(|folder| Self(folder.to_owned()))
     }
 
     /// The root folder, absolute and without links.

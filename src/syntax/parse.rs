@@ -21,6 +21,12 @@ impl Sink {
         self.0.borrow_mut().push(issue);
     }
 
+    /// Whether no error was collected.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.0.borrow().iter().all(|issue| issue.severity == Severity::Warning)
+    }
+
     /// Everything collected.
     #[must_use]
     pub fn into_list(self) -> Vec<Issue> {
@@ -35,10 +41,9 @@ impl Sink {
 pub fn parse<T>(source: &Source, decode: impl FnOnce(&KdlDocument, &Sink) -> Option<T>) -> Result<T, Issues> {
     let sink = Sink::default();
     let decoded = document(source, &sink).and_then(|document| decode(&document, &sink));
-    let list = sink.into_list();
     match decoded {
-        Some(value) if list.iter().all(|issue| issue.severity == Severity::Warning) => Ok(value),
-        _ => Err(Issues::new(source.clone(), list)),
+        Some(value) if sink.is_clean() => Ok(value),
+        _ => Err(Issues::new(source.clone(), sink.into_list())),
     }
 }
 

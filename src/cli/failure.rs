@@ -1,0 +1,67 @@
+//! Why a call ends before there is an outcome to report.
+
+use crate::fsio::FileError;
+use crate::gate::ExitCode;
+use crate::report::render_issues;
+use crate::syntax::Issues;
+use crate::text::sanitize;
+
+/// A call that ends with a message on stderr.
+#[derive(Debug)]
+pub enum Failure {
+    /// Issues of policy or matrix files, all of them.
+    Issues(Vec<Issues>),
+    /// Anything else.
+    Message {
+        /// How the process ends.
+        exit: ExitCode,
+        /// The stable code.
+        code: String,
+        /// What is wrong.
+        message: String,
+        /// The next step.
+        help: String,
+    },
+}
+
+impl Failure {
+    /// A wrong invocation, or something that the call needs and that is not there.
+    pub fn invocation(code: impl Into<String>, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::Message { exit: ExitCode::Invocation, code: code.into(), message: message.into(), help: help.into() }
+    }
+
+    /// A stop before a verdict.
+    pub fn stopped(code: impl Into<String>, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::Message { exit: ExitCode::Stopped, code: code.into(), message: message.into(), help: help.into() }
+    }
+
+    /// A file that could not be written: the run has no record, and so no verdict.
+    pub fn unwritten(error: &FileError) -> Self {
+        Self::stopped(error.code(), error.to_string(), "free the path, or name another file")
+    }
+
+    /// An error of the program itself.
+    pub fn internal(message: impl Into<String>) -> Self {
+        let help = "this is a fault of nucleus-gate: report it with the command and the inputs".to_owned();
+        Self::Message { exit: ExitCode::Internal, code: "internal".to_owned(), message: message.into(), help }
+    }
+
+    /// Says it on stderr, and gives the exit code.
+    #[must_use]
+    pub fn report(&self) -> ExitCode {
+        use std::io::Write as _;
+        let screen = super::screen::stderr();
+        let (text, exit) = match self {
+            Self::Issues(list) => {
+                let text: Vec<String> = list.iter().map(|issues| render_issues(issues, &screen)).collect();
+                (text.join("\n"), ExitCode::Invocation)
+            }
+            Self::Message { exit, code, message, help } => {
+                (format!("error[{code}]: {}\n  help: {}\n", sanitize(message), sanitize(help)), *exit)
+            }
+        };
+        // A closed stderr changes nothing of the outcome.
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        exit
+    }
+}

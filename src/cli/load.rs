@@ -1,0 +1,125 @@
+//! Finding and reading the policy and the matrix of a call.
+
+use std::path::{Path, PathBuf};
+
+use super::Failure;
+use crate::matrix::Matrix;
+use crate::policy::{Policy, builtin};
+use crate::root::ProjectRoot;
+use crate::syntax::Source;
+
+/// The policy of a call without `--policy`.
+pub(super) const DEFAULT_POLICY: &str = "policies/split-top-p.kdl";
+
+/// The matrix of a call without `--matrix`.
+pub(super) const DEFAULT_MATRIX: &str = "matrices/vllm-large-logit-fix.kdl";
+
+/// Policies and matrices are read by people; a larger file is a mistake.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// Where a call looks for its files.
+#[derive(Debug, clap::Args)]
+pub(super) struct Files {
+    /// The policy: a file, or builtin:NAME for one of the shipped ones
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<String>,
+    /// The matrix of cases
+    #[arg(long, value_name = "FILE")]
+    pub matrix: Option<PathBuf>,
+    /// The project root, where the paths in the matrix begin [default: the nearest folder above the matrix that holds
+    /// policies/]
+    #[arg(long, value_name = "DIR")]
+    pub root: Option<PathBuf>,
+}
+
+/// A call's policy and matrix, decoded.
+pub(super) struct Loaded {
+    pub policy: Policy,
+    pub matrix: Matrix,
+    pub root: ProjectRoot,
+}
+
+impl Files {
+    /// Reads both files and finds the root. All issues of both are reported.
+    pub(super) fn load(&self) -> Result<Loaded, Failure> {
+        let base = self.base()?;
+        let policy = self.policy(base.as_ref());
+        let matrix = match (&self.matrix, &base) {
+            (Some(path), _) => read_matrix(path),
+            (None, Some(base)) => read_matrix(&base.path().join(DEFAULT_MATRIX)),
+            (None, None) => Err(Failure::invocation(
+                "cli::no-matrix",
+                "there is no matrix here: this folder is not inside a checkout",
+                "name one with --matrix FILE; matrices and evidence are not part of the binary",
+            )),
+        };
+        let (policy, matrix) = match (policy, matrix) {
+            (Ok(policy), Ok(matrix)) => (policy, matrix),
+            (Err(Failure::Issues(mut first)), Err(Failure::Issues(second))) => {
+                first.extend(second);
+                return Err(Failure::Issues(first));
+            }
+            (Err(failure), _) | (_, Err(failure)) => return Err(failure),
+        };
+        let root = base.ok_or_else(|| {
+            Failure::invocation(
+                "cli::no-root",
+                "no folder above the matrix holds policies/",
+                "name the folder where the matrix's paths begin with --root DIR",
+            )
+        })?;
+        Ok(Loaded { policy, matrix, root })
+    }
+
+    /// The project root: as named, above the matrix, or above the current folder.
+    fn base(&self) -> Result<Option<ProjectRoot>, Failure> {
+        if let Some(root) = &self.root {
+            let root = ProjectRoot::at(root).map_err(|error| {
+                let message = format!("--root {}: {error}", root.display());
+                Failure::invocation("cli::no-root", message, "name an existing folder")
+            })?;
+            return Ok(Some(root));
+        }
+        Ok(match &self.matrix {
+            Some(matrix) => ProjectRoot::above(matrix),
+            None => ProjectRoot::around(Path::new(".")),
+        })
+    }
+
+    fn policy(&self, base: Option<&ProjectRoot>) -> Result<Policy, Failure> {
+        let source = match (self.policy.as_deref(), base) {
+            (Some(name), _) if name.starts_with("builtin:") => builtin(name).ok_or_else(|| {
+                let help = crate::policy::builtin_names().join(", ");
+                Failure::invocation("cli::unknown-builtin", format!("there is no {name}"), format!("there are: {help}"))
+            })?,
+            (Some(path), _) => read(Path::new(path))?,
+            (None, Some(base)) if base.path().join(DEFAULT_POLICY).exists() => read(&base.path().join(DEFAULT_POLICY))?,
+            (None, _) => builtin("builtin:split-top-p")
+                .ok_or_else(|| Failure::internal("the default policy is not part of this binary"))?,
+        };
+        Policy::read(source).map_err(|issues| Failure::Issues(vec![issues]))
+    }
+}
+
+fn read_matrix(path: &Path) -> Result<Matrix, Failure> {
+    Matrix::read(read(path)?).map_err(|issues| Failure::Issues(vec![issues]))
+}
+
+/// Reads a KDL file, bounded. Its name is shown relative to the current folder where it lies inside.
+pub(super) fn read(path: &Path) -> Result<Source, Failure> {
+    let bytes = crate::fsio::read_bounded(path, MAX_BYTES).map_err(|error| {
+        Failure::invocation(error.code(), error.to_string(), "name an existing policy or matrix file")
+    })?;
+    let name = shown(path);
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let message = format!("{name} is not UTF-8: {error}");
+        Failure::invocation("cli::not-utf-8", message, "save the file as UTF-8")
+    })?;
+    Ok(Source::new(name, text))
+}
+
+fn shown(path: &Path) -> String {
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    let inside = here.ok().and_then(|here| Some(path.canonicalize().ok()?.strip_prefix(here).ok()?.to_path_buf()));
+    inside.unwrap_or_else(|| path.to_path_buf()).display().to_string()
+}

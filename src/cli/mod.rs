@@ -1,0 +1,42 @@
+//! The command line: one file a subcommand, no logic of its own.
+
+mod check;
+mod failure;
+mod load;
+mod screen;
+
+pub use failure::Failure;
+
+use clap::{Parser, Subcommand};
+
+use crate::gate::ExitCode;
+
+/// Hold two versions of a top-p sampling kernel against a certified oracle, row by row, under a frozen policy.
+#[derive(Debug, Parser)]
+#[command(name = "nucleus-gate", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(check::Check),
+}
+
+/// Runs the command line of this process. Never panics: an internal error is exit code 70.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are answers, not errors.
+            let code = if error.use_stderr() { ExitCode::Invocation } else { ExitCode::Passed };
+            return if error.print().is_ok() { code } else { ExitCode::Internal };
+        }
+    };
+    let outcome = match cli.command {
+        Command::Check(check) => check.run(),
+    };
+    outcome.unwrap_or_else(|failure| failure.report())
+}

@@ -1,0 +1,173 @@
+//! What is checked before anything is judged: that policy and matrix fit, and that the subjects are the pinned ones.
+
+use crate::evidence::{Bundle, Subject};
+use crate::matrix::{Expectation, Matrix, SubjectSpec};
+use crate::policy::Policy;
+use crate::root::ProjectRoot;
+use crate::syntax::{Spanned, suggest};
+
+use super::outcome::{Fault, FaultClass, Place, RunSubject};
+
+/// What the checks found.
+pub(super) struct Preflight {
+    /// The policy's subjects, in its order.
+    pub subjects: Vec<Opened>,
+    /// What is wrong.
+    pub faults: Vec<Fault>,
+}
+
+impl Preflight {
+    /// Whether a case may be judged at all.
+    pub fn admits_judging(&self) -> bool {
+        self.faults.is_empty()
+    }
+}
+
+/// A subject with its bundle, where that could be opened.
+pub(super) struct Opened {
+    pub facts: RunSubject,
+    pub bundle: Option<Bundle>,
+}
+
+pub(super) fn run(policy: &Policy, matrix: &Matrix, root: &ProjectRoot) -> Preflight {
+    let mut faults = names(policy, matrix);
+    let subjects = policy.evidence.subjects.iter().map(|subject| {
+        let spec = matrix.subjects.iter().find(|spec| spec.name.value == subject.value);
+        open(policy, &subject.value, spec, root, &mut faults)
+    });
+    let subjects = subjects.collect();
+    Preflight { subjects, faults }
+}
+
+/// The matrix must speak of the policy's subjects and rules, and of no others.
+fn names(policy: &Policy, matrix: &Matrix) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let mut fault = |code: &str, message: String, help: String, place: Place| {
+        faults.push(Fault { class: FaultClass::Invocation, code: code.to_owned(), message, help, place: Some(place) });
+    };
+    for subject in &policy.evidence.subjects {
+        if !matrix.subjects.iter().any(|spec| spec.name.value == subject.value) {
+            let message = format!("the matrix declares no subject `{}`", subject.value);
+            let help = "declare it in the matrix, with its bundle and hashes".to_owned();
+            fault("gate::subject-missing", message, help, Place::Policy(subject.span, "demanded here".to_owned()));
+        }
+    }
+    for spec in &matrix.subjects {
+        if !policy.evidence.subjects.iter().any(|subject| subject.value == spec.name.value) {
+            let message = format!("the policy knows no subject `{}`", spec.name.value);
+            let names = policy.evidence.subjects.iter().map(|subject| subject.value.as_str());
+            let help = suggest(&spec.name.value, names).unwrap_or_default();
+            fault("gate::subject-unknown", message, help, Place::Matrix(spec.name.span, "declared here".to_owned()));
+        }
+    }
+    for rule in expected_rules(matrix) {
+        let ids = policy.rules_for(crate::matrix::RowKind::Probe).iter().map(|rule| rule.id.value.as_str());
+        if !ids.clone().any(|id| id == rule.value) {
+            let message = format!("a probe expects a violation of `{}`, which is no ordinary rule here", rule.value);
+            let help = suggest(&rule.value, ids).unwrap_or_default();
+            let place = Place::Matrix(rule.span, "no such rule id in this policy".to_owned());
+            fault("gate::expectation-unknown-rule", message, help, place);
+        }
+    }
+    faults
+}
+
+fn expected_rules(matrix: &Matrix) -> impl Iterator<Item = &Spanned<String>> {
+    matrix.cases.iter().flat_map(|case| &case.expectations).filter_map(|expectation| match expectation {
+        Expectation::Violation { rule, .. } => Some(rule),
+        Expectation::Accept { .. } | Expectation::Reject { .. } => None,
+    })
+}
+
+fn open(
+    policy: &Policy,
+    name: &str,
+    spec: Option<&SubjectSpec>,
+    root: &ProjectRoot,
+    faults: &mut Vec<Fault>,
+) -> Opened {
+    let mut facts = RunSubject { name: name.to_owned(), bundle_sha256: None, subject: None };
+    let Some(spec) = spec else { return Opened { facts, bundle: None } };
+    let named_here = || Place::Matrix(spec.bundle.span, "named here".to_owned());
+    let path = match root.resolve(&spec.bundle.value) {
+        Ok(path) => path,
+        Err(error) => {
+            faults.push(Fault {
+                class: FaultClass::Stopped,
+                code: error.code().to_owned(),
+                message: format!("the bundle of {name} cannot be opened: {error}"),
+                help: "correct the path in the matrix, or restore the folder".to_owned(),
+                place: Some(named_here()),
+            });
+            return Opened { facts, bundle: None };
+        }
+    };
+    match Bundle::open(&path, *policy.limits.max_artifact_bytes) {
+        Ok(bundle) => {
+            facts.bundle_sha256 = Some(bundle.sha256());
+            if bundle.sha256() != *spec.bundle_sha256 {
+                let message = format!(
+                    "the bundle of {name} has drifted: it is pinned as {} and hashes to {}",
+                    *spec.bundle_sha256,
+                    bundle.sha256()
+                );
+                let place = Place::Matrix(spec.bundle_sha256.span, "pinned here".to_owned());
+                faults.push(drift("gate::bundle-drift", message, place));
+            }
+            match bundle.subject() {
+                Ok(subject) => {
+                    faults.extend(sources(policy, spec, &subject));
+                    facts.subject = Some(subject);
+                }
+                Err(error) => faults.push(super::case::evidence_fault(name, &error, named_here())),
+            }
+            Opened { facts, bundle: Some(bundle) }
+        }
+        Err(error) => {
+            faults.push(super::case::evidence_fault(name, &error, named_here()));
+            Opened { facts, bundle: None }
+        }
+    }
+}
+
+fn drift(code: &str, message: String, place: Place) -> Fault {
+    let help = "restore the frozen bytes, or freeze a new matrix and review the change".to_owned();
+    Fault { class: FaultClass::Drift, code: code.to_owned(), message, help, place: Some(place) }
+}
+
+/// Source and patch hashes as pinned. Neither side may name what the other does not.
+fn sources(policy: &Policy, spec: &SubjectSpec, subject: &Subject) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if !policy.evidence.pinned_sources {
+        return faults;
+    }
+    let name = &spec.name.value;
+    for pin in &spec.sources {
+        let found = subject.sources.iter().find(|source| source.path == pin.path.value).map(|source| source.sha256);
+        if found != Some(*pin.sha256) {
+            let found = found.map_or_else(|| "not recorded".to_owned(), |sha256| sha256.to_string());
+            let message =
+                format!("{name} was built from another {}: pinned {}, recorded {found}", *pin.path, *pin.sha256);
+            faults.push(drift("gate::source-drift", message, Place::Matrix(pin.sha256.span, "pinned here".to_owned())));
+        }
+    }
+    for source in &subject.sources {
+        if !spec.sources.iter().any(|pin| pin.path.value == source.path) {
+            let message = format!("{name} was built from {} too, which the matrix does not pin", source.path);
+            faults.push(drift("gate::source-drift", message, Place::Matrix(spec.span, "not pinned here".to_owned())));
+        }
+    }
+    if spec.sources.is_empty() {
+        let message = format!("the policy demands pinned sources, and the matrix pins none of {name}");
+        faults.push(drift("gate::source-drift", message, Place::Matrix(spec.span, "no source here".to_owned())));
+    }
+    let recorded = subject.patch_of.as_ref().map(|patch| patch.patch_sha256);
+    let pinned = spec.patch_sha256.map(|pin| pin.value);
+    if recorded != pinned {
+        let show = |sha: Option<crate::digest::Sha256>| sha.map_or_else(|| "none".to_owned(), |sha| sha.to_string());
+        let message = format!("{name} has another patch: pinned {}, recorded {}", show(pinned), show(recorded));
+        let span = spec.patch_sha256.map_or(spec.span, |pin| pin.span);
+        faults.push(drift("gate::patch-drift", message, Place::Matrix(span, "pinned here".to_owned())));
+    }
+    faults
+}

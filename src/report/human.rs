@@ -1,0 +1,148 @@
+//! The report on a screen.
+
+use std::fmt::Write as _;
+
+use super::{Screen, boundary, diagnostic, selection, summary};
+use crate::gate::{Decision, Execution, ExitCode, Run, Violation};
+use crate::text::sanitize;
+
+/// Details of a report item that are shown.
+const DETAILS: usize = 3;
+
+/// The whole report, ending in the verdict.
+#[must_use]
+pub fn human(run: &Run, screen: &Screen) -> String {
+    let mut out = String::new();
+    for (what, source) in [("policy", &run.policy.source), ("matrix", &run.matrix.source)] {
+        let _ = writeln!(out, "{what}  {}\n        sha256 {}", source.name(), source.sha256());
+    }
+    out.push('\n');
+    faults(run, screen, &mut out);
+    violations(run, screen, &mut out);
+    let _ = write!(out, "By case\n{}\nBy rule\n{}\n", summary::cases(run, screen), summary::rules(run, screen));
+    reports(run, &mut out);
+    verdict(run, &mut out);
+    out
+}
+
+fn faults(run: &Run, screen: &Screen, out: &mut String) {
+    let all: Vec<_> = run.all_faults().collect();
+    // The same thing said of many cases is shown once.
+    let mut shown: Vec<&str> = Vec::new();
+    for fault in &all {
+        let seen = shown.iter().filter(|code| **code == fault.code).count();
+        if seen < 2 && shown.len() < selection::SHOWN {
+            shown.push(&fault.code);
+            let _ = writeln!(out, "{}", screen.draw(&diagnostic::fault(run, fault)));
+        }
+    }
+    if all.len() > shown.len() {
+        let _ = writeln!(out, "and {} more, by case below and in the JSON report\n", all.len() - shown.len());
+    }
+}
+
+fn violations(run: &Run, screen: &Screen, out: &mut String) {
+    let shown = selection::shown(run);
+    for violation in &shown {
+        one(run, violation, screen, out);
+    }
+    let counted = selection::counted(run, &shown);
+    if !counted.is_empty() {
+        let _ = writeln!(out, "Further violations, listed in the JSON report");
+        for (case, violations, rows) in counted {
+            let _ = writeln!(out, "  {}: {violations} on {rows} rows", sanitize(case));
+        }
+        out.push('\n');
+    }
+}
+
+fn one(run: &Run, violation: &Violation, screen: &Screen, out: &mut String) {
+    out.push_str(&screen.draw(&diagnostic::violation(run, violation)));
+    let finding = &violation.finding;
+    if let Some(neighbourhood) = &violation.neighbourhood {
+        let _ = writeln!(out, "\n  the boundary by rank; of target = mass so far / (p * Z)");
+        out.push_str(&boundary::table(neighbourhood, finding.focus, screen));
+    }
+    for fact in &finding.facts {
+        let _ = writeln!(out, "  note: {}", sanitize(fact));
+    }
+    if let Some(command) = reproducer(run, violation) {
+        let _ = writeln!(out, "  help: reproduce this row with\n        {command}");
+    }
+    out.push('\n');
+}
+
+/// The command that judges this row alone.
+fn reproducer(run: &Run, violation: &Violation) -> Option<String> {
+    let (case, row) = violation.at?;
+    let case = run.matrix.cases.get(case)?;
+    Some(format!(
+        "nucleus-gate check --policy {} --matrix {} --case {} --row {row}",
+        run.policy.source.name(),
+        run.matrix.source.name(),
+        sanitize(&case.name.value)
+    ))
+}
+
+fn reports(run: &Run, out: &mut String) {
+    if run.reports.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "Beside the verdict");
+    for report in &run.reports {
+        let _ = writeln!(out, "  {}: {}", sanitize(&report.id), sanitize(&report.summary));
+        for detail in report.details.iter().take(DETAILS) {
+            let _ = writeln!(out, "      {}", sanitize(detail));
+        }
+        if report.details.len() > DETAILS {
+            let _ = writeln!(out, "      and {} more in the JSON report", report.details.len() - DETAILS);
+        }
+    }
+    out.push('\n');
+}
+
+fn verdict(run: &Run, out: &mut String) {
+    let rows: usize = run.cases.iter().map(|case| case.rows.len()).sum();
+    let violated = run.cases.iter().flat_map(|case| &case.rows).filter(|row| row.violations().next().is_some()).count();
+    let _ = writeln!(
+        out,
+        "{} cases, {rows} rows decided; oracle {:.3} s of worker time on {} workers, {:.2} s in all",
+        run.cases.iter().filter(|case| case.faults.is_empty()).count(),
+        run.oracle_time.as_secs_f64(),
+        run.workers,
+        run.elapsed.as_secs_f64()
+    );
+    let execution = match run.execution {
+        Execution::Complete => "complete",
+        Execution::Stopped => "stopped before a verdict",
+    };
+    let violations = run.violations().count();
+    let plural = if violations == 1 { "" } else { "s" };
+    let decision = match run.decision {
+        Decision::Pass => "pass".to_owned(),
+        Decision::Fail => format!("fail: {violations} violation{plural} on {violated} rows"),
+        Decision::NotEvaluated => "not evaluated".to_owned(),
+    };
+    let upstream =
+        run.reports.iter().zip(&run.policy.reports).filter(|(_, item)| item.kind.name() == "upstream-envelope");
+    let beside: String = upstream.map(|(report, _)| format!("upstream envelope: {}; ", report.summary)).collect();
+    let _ = writeln!(
+        out,
+        "execution  {execution}\ndecision   {decision}\n           {beside}this gate: {violations} violation{plural}\nexit code  {}",
+        ExitCode::of(run).number()
+    );
+    if ExitCode::of(run) == ExitCode::Passed {
+        let _ = writeln!(out, "{}", meaning(run));
+    }
+}
+
+/// What a pass means, and what it does not.
+fn meaning(run: &Run) -> String {
+    let reproduced = run.reports.iter().any(|report| report.id == "reproduces-fault" && report.holds == Some(true));
+    let fault =
+        if reproduced { "the forced-token masking fault shows in stock and not in the patch, and " } else { "" };
+    format!(
+        "This means: {fault}on this bounded set of rows the patch shows no detected regression against the contract. \
+         It proves nothing about top-p in general."
+    )
+}

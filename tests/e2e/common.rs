@@ -1,0 +1,72 @@
+//! Shared by the end-to-end tests: runs of the shipped matrices, and copies of the project to break.
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use nucleus_gate::gate::{self, Context, RowOutcome, Run};
+use nucleus_gate::matrix::Matrix;
+use nucleus_gate::policy::Policy;
+use nucleus_gate::root::ProjectRoot;
+use nucleus_gate::syntax::Source;
+
+/// The checkout.
+pub fn project() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Judges a shipped matrix under a shipped policy. Each pair is judged once.
+pub fn judge(policy: &'static str, matrix: &'static str) -> Arc<Run> {
+    static RUNS: Mutex<BTreeMap<(&str, &str), Arc<Run>>> = Mutex::new(BTreeMap::new());
+    let mut runs = RUNS.lock().unwrap();
+    Arc::clone(runs.entry((policy, matrix)).or_insert_with(|| Arc::new(judge_anew(policy, matrix))))
+}
+
+fn judge_anew(policy: &str, matrix: &str) -> Run {
+    let read = |folder: &str, name: &str| {
+        let file = format!("{folder}/{name}.kdl");
+        Source::new(file.clone(), std::fs::read_to_string(project().join(file)).unwrap())
+    };
+    let policy = Policy::read(read("policies", policy)).unwrap();
+    let matrix = Matrix::read(read("matrices", matrix)).unwrap();
+    let root = ProjectRoot::at(project()).unwrap();
+    gate::run(&policy, &matrix, &Context { root: &root, started: Instant::now(), selection: None })
+}
+
+/// The rows of a case.
+pub fn rows<'a>(run: &'a Run, case: &str) -> &'a [RowOutcome] {
+    &run.cases.iter().find(|outcome| outcome.name == case).unwrap_or_else(|| panic!("no case {case}")).rows
+}
+
+/// Runs the binary in a folder.
+pub fn nucleus_gate(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_nucleus-gate")).args(arguments).current_dir(folder).output().unwrap()
+}
+
+/// The exit code of a finished process.
+pub fn code(output: &Output) -> i32 {
+    output.status.code().expect("the process ended by itself")
+}
+
+/// A copy of the project's policies, matrices and evidence that a test may break.
+pub fn copy() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for part in ["policies", "matrices"] {
+        copy_folder(&project().join(part), &folder.path().join(part));
+    }
+    folder
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target: PathBuf = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The gate from end to end, on the shipped evidence and on broken copies of it.
+
+mod common;
+mod exit;
+mod recorded;
+mod tamper;
