@@ -20,6 +20,7 @@ fn report(policy: &Policy, index: usize, item: &ReportItem, cases: &[CaseOutcome
             let mut outcome = count(item, &rows, |_, facts| faulty(facts), false);
             outcome.holds = (outcome.of > 0).then_some(outcome.count > 0);
             outcome.summary = match outcome.count {
+                0 if outcome.of == 0 => "the matrix has no forced row".to_owned(),
                 0 => format!("{name} shows the fault on none of {} forced rows: nothing is reproduced", outcome.of),
                 count => format!("{name} drops the forced token on {count} of {} forced rows", outcome.of),
             };

@@ -58,6 +58,17 @@ pub(super) fn plain_table(width: usize) -> Table {
     table
 }
 
+/// Prose from outside, two columns in, wrapped to the screen under its first word.
+pub(super) fn wrapped(lead: &str, text: &str, screen: &Screen) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    let first = format!("  {lead}");
+    let rest = " ".repeat(first.chars().count());
+    let options = textwrap::Options::new(screen.width).initial_indent(&first).subsequent_indent(&rest);
+    textwrap::fill(&sanitize(text), options) + "\n"
+}
+
 /// Two columns in, no trailing spaces.
 pub(super) fn indent(text: &str) -> String {
     text.lines().map(|line| format!("  {line}").trim_end().to_owned() + "\n").collect()

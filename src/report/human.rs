@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::boundary::wrapped;
 use super::{Screen, boundary, diagnostic, selection, summary};
 use crate::gate::{Decision, Execution, ExitCode, Run, Violation};
 use crate::text::sanitize;
@@ -20,8 +21,8 @@ pub fn human(run: &Run, screen: &Screen) -> String {
     faults(run, screen, &mut out);
     violations(run, screen, &mut out);
     let _ = write!(out, "By case\n{}\nBy rule\n{}\n", summary::cases(run, screen), summary::rules(run, screen));
-    reports(run, &mut out);
-    verdict(run, &mut out);
+    reports(run, screen, &mut out);
+    verdict(run, screen, &mut out);
     out
 }
 
@@ -64,7 +65,7 @@ fn one(run: &Run, violation: &Violation, screen: &Screen, out: &mut String) {
         out.push_str(&boundary::table(neighbourhood, finding.focus, screen));
     }
     for fact in &finding.facts {
-        let _ = writeln!(out, "  note: {}", sanitize(fact));
+        out.push_str(&wrapped("note: ", fact, screen));
     }
     if let Some(command) = reproducer(run, violation) {
         let _ = writeln!(out, "  help: reproduce this row with\n        {command}");
@@ -84,15 +85,15 @@ fn reproducer(run: &Run, violation: &Violation) -> Option<String> {
     ))
 }
 
-fn reports(run: &Run, out: &mut String) {
+fn reports(run: &Run, screen: &Screen, out: &mut String) {
     if run.reports.is_empty() {
         return;
     }
     let _ = writeln!(out, "Beside the verdict");
     for report in &run.reports {
-        let _ = writeln!(out, "  {}: {}", sanitize(&report.id), sanitize(&report.summary));
+        out.push_str(&wrapped("", &format!("{}: {}", report.id, report.summary), screen));
         for detail in report.details.iter().take(DETAILS) {
-            let _ = writeln!(out, "      {}", sanitize(detail));
+            out.push_str(&wrapped("    ", detail, screen));
         }
         if report.details.len() > DETAILS {
             let _ = writeln!(out, "      and {} more in the JSON report", report.details.len() - DETAILS);
@@ -101,17 +102,18 @@ fn reports(run: &Run, out: &mut String) {
     out.push('\n');
 }
 
-fn verdict(run: &Run, out: &mut String) {
+fn verdict(run: &Run, screen: &Screen, out: &mut String) {
     let rows: usize = run.cases.iter().map(|case| case.rows.len()).sum();
     let violated = run.cases.iter().flat_map(|case| &case.rows).filter(|row| row.violations().next().is_some()).count();
-    let _ = writeln!(
-        out,
-        "{} cases, {rows} rows decided; oracle {:.3} s of worker time on {} workers, {:.2} s in all",
-        run.cases.iter().filter(|case| case.faults.is_empty()).count(),
+    let judged = run.cases.iter().filter(|case| !case.rows.is_empty()).count();
+    let counts = format!(
+        "{judged} of {} cases, {rows} rows decided; oracle {:.3} s of worker time on {} workers, {:.2} s in all",
+        run.cases.len(),
         run.oracle_time.as_secs_f64(),
         run.workers,
         run.elapsed.as_secs_f64()
     );
+    out.push_str(&wrapped("", &counts, screen));
     let execution = match run.execution {
         Execution::Complete => "complete",
         Execution::Stopped => "stopped before a verdict",
@@ -126,13 +128,12 @@ fn verdict(run: &Run, out: &mut String) {
     let upstream =
         run.reports.iter().zip(&run.policy.reports).filter(|(_, item)| item.kind.name() == "upstream-envelope");
     let beside: String = upstream.map(|(report, _)| format!("upstream envelope: {}; ", report.summary)).collect();
-    let _ = writeln!(
-        out,
-        "execution  {execution}\ndecision   {decision}\n           {beside}this gate: {violations} violation{plural}\nexit code  {}",
-        ExitCode::of(run).number()
-    );
+    let _ = writeln!(out, "  execution  {execution}\n  decision   {decision}");
+    let gates = format!("{beside}this gate: {violations} violation{plural}");
+    out.push_str(&wrapped("           ", &gates, screen));
+    let _ = writeln!(out, "  exit code  {}", ExitCode::of(run).number());
     if ExitCode::of(run) == ExitCode::Passed {
-        let _ = writeln!(out, "{}", meaning(run));
+        out.push_str(&wrapped("", &meaning(run), screen));
     }
 }
 

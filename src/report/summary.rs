@@ -3,7 +3,7 @@
 use comfy_table::{CellAlignment, ColumnConstraint, Table};
 
 use super::Screen;
-use super::boundary::{indent, plain_table};
+use super::boundary::{indent, plain_table, wrapped};
 use crate::gate::{CaseOutcome, Run};
 use crate::matrix::CaseKind;
 use crate::text::sanitize;
@@ -11,7 +11,10 @@ use crate::text::sanitize;
 /// A line a case.
 pub(super) fn cases(run: &Run, screen: &Screen) -> String {
     let mut table = plain_table(screen.width.saturating_sub(2));
-    table.set_header(["case", "kind", "rows", "passed", "violated", "declared", "stopped by"]);
+    table.set_header(match narrow(screen) {
+        false => ["case", "kind", "rows", "passed", "violated", "declared", "stopped by"],
+        true => ["case", "kind", "rows", "passed", "viol.", "decl.", "stopped by"],
+    });
     for (spec, case) in run.matrix.cases.iter().zip(&run.cases) {
         let kind = match spec.kind.value {
             CaseKind::Ordinary => "ordinary",
@@ -33,8 +36,8 @@ pub(super) fn cases(run: &Run, screen: &Screen) -> String {
             faults.join(", "),
         ]);
     }
-    right(&mut table, 2..6);
-    if let Some(kind) = table.column_mut(1).filter(|_| screen.width < 80) {
+    right(&mut table, 2..6, screen);
+    if let Some(kind) = table.column_mut(1).filter(|_| narrow(screen)) {
         kind.set_constraint(ColumnConstraint::Hidden);
     }
     indent(&table.to_string())
@@ -55,7 +58,10 @@ fn declared(case: &CaseOutcome) -> usize {
 /// A line a rule.
 pub(super) fn rules(run: &Run, screen: &Screen) -> String {
     let mut table = plain_table(screen.width.saturating_sub(2));
-    table.set_header(["rule", "passed", "violated", "declared", "not applicable", "not evaluated"]);
+    table.set_header(match narrow(screen) {
+        false => ["rule", "passed", "violated", "declared", "not applicable", "not evaluated"],
+        true => ["rule", "passed", "viol.", "decl.", "n/a", "not ev."],
+    });
     for tally in &run.rules {
         table.add_row([
             sanitize(&tally.id).into_owned(),
@@ -66,16 +72,21 @@ pub(super) fn rules(run: &Run, screen: &Screen) -> String {
             tally.not_evaluated.to_string(),
         ]);
     }
-    right(&mut table, 1..6);
+    right(&mut table, 1..6, screen);
     let idle: Vec<&str> =
         run.rules.iter().filter(|tally| tally.decided() == 0).map(|tally| tally.id.as_str()).collect();
     let idle = if idle.is_empty() { String::new() } else { format!("applied to no row: {}", idle.join(", ")) };
-    indent(&table.to_string()) + &indent(&sanitize(&idle))
+    indent(&table.to_string()) + &wrapped("", &idle, screen)
 }
 
-fn right(table: &mut Table, columns: std::ops::Range<usize>) {
+/// Abbreviated headers and one space between columns.
+fn narrow(screen: &Screen) -> bool {
+    screen.width < 80
+}
+
+fn right(table: &mut Table, columns: std::ops::Range<usize>, screen: &Screen) {
     table.column_iter_mut().for_each(|column| {
-        column.set_padding((0, 2));
+        column.set_padding((0, if narrow(screen) { 1 } else { 2 }));
     });
     for index in columns {
         if let Some(column) = table.column_mut(index) {

@@ -1,7 +1,7 @@
 //! Thresholds as their author wrote them.
 
-/// An exact non-negative decimal, kept with its text: hash, text and meaning are one thing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An exact non-negative decimal, kept with its text. Compared by value: `0.5` and `0.50` are equal.
+#[derive(Debug, Clone)]
 pub struct Decimal {
     text: String,
     numerator: u64,
@@ -42,13 +42,27 @@ impl Decimal {
     }
 }
 
-impl PartialOrd for Decimal {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+impl Ord for Decimal {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         let left = u128::from(self.numerator) * u128::from(other.denominator);
         let right = u128::from(other.numerator) * u128::from(self.denominator);
-        Some(left.cmp(&right))
+        left.cmp(&right)
     }
 }
+
+impl PartialOrd for Decimal {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Decimal {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Decimal {}
 
 #[cfg(test)]
 mod tests {
@@ -69,6 +83,7 @@ mod tests {
             assert_eq!(Decimal::parse(bad), None, "{bad}");
         }
         assert!(Decimal::parse("0.50").unwrap() > Decimal::parse("0.499").unwrap());
+        assert_eq!(Decimal::parse("0.50"), Decimal::parse("0.5"));
         assert!(Decimal::parse("2").unwrap() > Decimal::parse("0.5").unwrap());
     }
 }

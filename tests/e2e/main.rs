@@ -3,4 +3,5 @@
 mod common;
 mod exit;
 mod recorded;
+mod screen;
 mod tamper;
