@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Why a file was not read or written.
@@ -91,6 +92,18 @@ pub enum Existing {
 /// # Errors
 /// [`FileError::Io`], and [`FileError::Exists`] under [`Existing::Keep`].
 pub fn write_atomic(path: &Path, bytes: &[u8], existing: Existing) -> Result<(), FileError> {
+    write_with_mode(path, bytes, existing, 0o644)
+}
+
+/// As [`write_atomic`], readable by the owner alone from the first byte on. Nothing is replaced.
+///
+/// # Errors
+/// [`FileError::Io`] or [`FileError::Exists`].
+pub fn write_secret(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    write_with_mode(path, bytes, Existing::Keep, 0o600)
+}
+
+fn write_with_mode(path: &Path, bytes: &[u8], existing: Existing, mode: u32) -> Result<(), FileError> {
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -98,7 +111,7 @@ pub fn write_atomic(path: &Path, bytes: &[u8], existing: Existing) -> Result<(),
     let mut file = tempfile::Builder::new()
         .prefix(".nucleus-gate-")
         .suffix(".tmp")
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .permissions(fs::Permissions::from_mode(mode))
         .tempfile_in(folder)
         .map_err(io_error(path))?;
     file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(io_error(path))?;
@@ -138,6 +151,12 @@ mod tests {
         write_atomic(&file, b"two", Existing::Replace).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"two");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&file), 0o644);
+        let secret = folder.path().join("secret");
+        write_secret(&secret, b"k").unwrap();
+        assert_eq!(mode(&secret), 0o600);
+        assert_eq!(write_secret(&secret, b"l").unwrap_err().code(), "file-exists");
         assert_eq!(write_atomic(&folder.path().join("no/f"), b"x", Existing::Keep).unwrap_err().code(), "file-missing");
     }
 }

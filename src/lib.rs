@@ -16,6 +16,7 @@
 
 pub mod cli;
 pub mod digest;
+pub mod dsse;
 pub mod evidence;
 pub mod fsio;
 pub mod gate;
