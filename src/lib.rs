@@ -21,6 +21,7 @@ pub mod fsio;
 pub mod gate;
 pub mod inputs;
 pub mod json;
+pub mod kernels;
 pub mod matrix;
 pub mod oracle;
 pub mod policy;

@@ -1,0 +1,3 @@
+//! Kernels that run here.
+
+pub mod faults;
