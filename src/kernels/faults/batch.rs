@@ -1,17 +1,22 @@
 //! What a model kernel is given and what it returns.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::oracle::{Nucleus, RankKey, nucleus};
 
 /// A batch of rows, with what several model kernels need of a row computed once.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Batch<'a> {
-    logits: &'a [f32],
     vocab: usize,
-    p: &'a [f32],
-    rows: Vec<OnceLock<Option<Ranked>>>,
-    nuclei: Vec<OnceLock<Option<Nucleus>>>,
+    rows: Vec<Arc<Entry<'a>>>,
+}
+
+#[derive(Debug)]
+struct Entry<'a> {
+    logits: &'a [f32],
+    p: f32,
+    ranked: OnceLock<Option<Ranked>>,
+    nucleus: OnceLock<Option<Nucleus>>,
 }
 
 /// One row in rank order, in binary64.
@@ -37,8 +42,18 @@ impl<'a> Batch<'a> {
     /// A batch of `p.len()` rows ([batch], fp32) of `vocab` logits each (`logits`: fp32, [batch, vocab], row-major).
     #[must_use]
     pub fn new(logits: &'a [f32], vocab: usize, p: &'a [f32]) -> Self {
-        let rows = p.iter().map(|_| OnceLock::new()).collect();
-        Self { logits, vocab, p, rows, nuclei: p.iter().map(|_| OnceLock::new()).collect() }
+        let rows = logits
+            .chunks_exact(vocab.max(1))
+            .zip(p)
+            .map(|(logits, &p)| Arc::new(Entry { logits, p, ranked: OnceLock::new(), nucleus: OnceLock::new() }));
+        Self { vocab, rows: rows.collect() }
+    }
+
+    /// The batch of these rows of this one, in this order. What is known of a row stays known.
+    #[must_use]
+    pub fn select(&self, rows: impl IntoIterator<Item = usize>) -> Self {
+        let rows = rows.into_iter().filter_map(|row| self.rows.get(row).cloned());
+        Self { vocab: self.vocab, rows: rows.collect() }
     }
 
     /// Tokens a row.
@@ -50,55 +65,50 @@ impl<'a> Batch<'a> {
     /// The number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.p.len()
+        self.rows.len()
     }
 
     /// Whether there is no row.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.p.is_empty()
-    }
-
-    /// All logits (fp32, [batch, vocab], row-major).
-    #[must_use]
-    pub fn logits(&self) -> &'a [f32] {
-        self.logits
+        self.rows.is_empty()
     }
 
     /// p of every row.
     #[must_use]
-    pub fn p(&self) -> &'a [f32] {
-        self.p
+    pub fn p(&self) -> Vec<f32> {
+        self.rows.iter().map(|row| row.p).collect()
     }
 
     /// The logits of a row.
     #[must_use]
     pub fn row(&self, row: usize) -> &'a [f32] {
-        self.logits.get(row * self.vocab..(row + 1) * self.vocab).unwrap_or_default()
+        self.rows.get(row).map_or(&[], |row| row.logits)
     }
 
     /// The rows that a kernel has to mask. Others are returned as they are: p >= 1 switches top-p off, and a row whose
     /// logits are not all finite has no right answer.
     pub fn live(&self) -> impl Iterator<Item = Row<'_>> {
-        self.rows.iter().zip(self.p).enumerate().filter_map(|(index, (cell, &p))| {
-            let off = p.is_nan() || p >= 1.0;
-            let ranked = if off { None } else { cell.get_or_init(|| Ranked::new(self.row(index))).as_ref() }?;
-            Some(Row { index, logits: self.row(index), p, ranked, nucleus: self.nuclei.get(index)? })
-        })
+        self.ranked(|p| p < 1.0)
     }
 
     /// The rows with p >= 1.
     pub fn disabled(&self) -> impl Iterator<Item = Row<'_>> {
-        self.rows.iter().zip(self.p).enumerate().filter_map(|(index, (cell, &p))| {
-            let ranked = if p >= 1.0 { cell.get_or_init(|| Ranked::new(self.row(index))).as_ref() } else { None }?;
-            Some(Row { index, logits: self.row(index), p, ranked, nucleus: self.nuclei.get(index)? })
+        self.ranked(|p| p >= 1.0)
+    }
+
+    fn ranked(&self, wanted: impl Fn(f32) -> bool) -> impl Iterator<Item = Row<'_>> {
+        self.rows.iter().enumerate().filter(move |(_, entry)| wanted(entry.p)).filter_map(|(index, entry)| {
+            let ranked = entry.ranked.get_or_init(|| Ranked::new(entry.logits)).as_ref()?;
+            Some(Row { index, logits: entry.logits, p: entry.p, ranked, nucleus: &entry.nucleus })
         })
     }
 
     /// The input unchanged, to be masked row by row.
     #[must_use]
     pub fn untouched(&self) -> Output {
-        Output { logits: self.logits.to_vec(), path: None }
+        let rows: Vec<&[f32]> = self.rows.iter().map(|row| row.logits).collect();
+        Output { logits: rows.concat(), path: None }
     }
 
     /// Masks every live row: `keep` says how many tokens of the canonical order stay.

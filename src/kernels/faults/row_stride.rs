@@ -18,7 +18,7 @@ pub(super) fn run(batch: &Batch<'_>, call: u32) -> Output {
     }
     // What the kernel takes for the rows, masked exactly.
     let misread: Vec<f32> = storage.iter().copied().take(vocab * batch.len()).collect();
-    let masked = super::exact::run(&Batch::new(&misread, vocab, batch.p()), call);
+    let masked = super::exact::run(&Batch::new(&misread, vocab, &batch.p()), call);
     storage.iter_mut().zip(masked.logits).for_each(|(slot, logit)| *slot = logit);
     let rows = storage.chunks_exact(stride).flat_map(|padded| padded.iter().take(vocab).copied());
     Output { logits: rows.collect(), path: None }
