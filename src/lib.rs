@@ -25,6 +25,7 @@ pub mod kernels;
 pub mod matrix;
 pub mod oracle;
 pub mod policy;
+pub mod proof;
 pub mod report;
 pub mod root;
 pub mod rules;

@@ -1,3 +1,4 @@
 //! Kernels that run here.
 
 pub mod faults;
+pub mod mutations;

@@ -217,8 +217,13 @@ impl<'a> Row<'a> {
     /// The oracle's count for the row; all tokens where it certifies none.
     #[must_use]
     pub fn count(&self) -> usize {
-        let nucleus = self.nucleus.get_or_init(|| nucleus(self.logits, self.p).ok());
-        nucleus.map_or(self.logits.len(), |nucleus| nucleus.count as usize)
+        self.nucleus().map_or(self.logits.len(), |nucleus| nucleus.count as usize)
+    }
+
+    /// The certified nucleus, where the oracle certifies one.
+    #[must_use]
+    pub fn nucleus(&self) -> Option<&'a Nucleus> {
+        self.nucleus.get_or_init(|| nucleus(self.logits, self.p).ok()).as_ref()
     }
 
     /// The count at another p, by a plain binary64 sum: near enough for a model of a fault.

@@ -19,10 +19,23 @@ pub struct Model {
 }
 
 impl Model {
+    /// A model with the source whose doc comment explains it.
+    pub(super) const fn new(name: &'static str, run: fn(&Batch<'_>, u32) -> Output, source: &'static str) -> Self {
+        Self { name, run, source }
+    }
+
+    /// What it does, in one paragraph.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let page = self.page();
+        let body = page.strip_prefix(&format!("# {}\n\n", self.name)).unwrap_or(&page);
+        body.split("\n\n").next().unwrap_or_default().replace('\n', " ").trim().to_owned()
+    }
+
     /// The page that explains it, in Markdown.
     #[must_use]
     pub fn page(&self) -> String {
-        page(self.source)
+        crate::rules::page(self.source)
     }
 
     /// The fault of that name.
@@ -35,7 +48,7 @@ impl Model {
 mod exact;
 
 /// The kernel without a fault.
-pub const EXACT: Model = Model { name: "exact", run: exact::run, source: include_str!("exact.rs") };
+pub const EXACT: Model = Model::new("exact", exact::run, include_str!("exact.rs"));
 
 macro_rules! zoo {
     ($($module:ident: $name:literal),* $(,)?) => {
@@ -43,11 +56,7 @@ macro_rules! zoo {
 
         /// Every fault of the zoo.
         pub const FAULTS: &[Model] = &[
-            $(Model {
-                name: $name,
-                run: $module::run,
-                source: include_str!(concat!(stringify!($module), ".rs")),
-            },)*
+            $(Model::new($name, $module::run, include_str!(concat!(stringify!($module), ".rs"))),)*
         ];
     };
 }
@@ -75,12 +84,6 @@ zoo! {
     bf16_sum: "bf16-sum",
     partial_tile: "partial-tile-skipped",
     call_dependent_ties: "ties-change-between-calls",
-}
-
-fn page(source: &str) -> String {
-    let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
-    let lines: Vec<&str> = lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
-    lines.join("\n") + "\n"
 }
 
 #[cfg(test)]
