@@ -38,6 +38,12 @@ pub struct RowEvidence {
     pub altered: u32,
     /// The token of the largest output.
     pub argmax: Argmax,
+    /// Which tokens are altered, where the output itself was recorded and any is.
+    pub altered_tokens: Option<KeptSet>,
+    /// Tokens whose output bits differed in a repeated call on the same batch; none where there was no such call.
+    pub repeat_differs: Option<u32>,
+    /// Tokens whose output bits differed where the row ran alone or in a larger batch; none where it did not.
+    pub company_differs: Option<u32>,
 }
 
 /// The token of the largest output of a row, the lowest of several.
@@ -62,7 +68,11 @@ impl RowEvidence {
         let differs = |(a, b): &(&f32, &f32)| **a != f32::NEG_INFINITY && a.to_bits() != b.to_bits();
         let altered = output.iter().zip(logits).filter(differs).count() as u32;
         let argmax = if nan > 0 { Argmax::Unknown } else { argmax(output, &kept) };
-        Self { kept, nan, altered, argmax }
+        let altered_tokens = (altered > 0).then(|| {
+            let mut pairs = output.iter().zip(logits);
+            KeptSet::from_fn(vocab, |_| pairs.next().is_some_and(|pair| differs(&pair)))
+        });
+        Self { kept, nan, altered, argmax, altered_tokens, repeat_differs: None, company_differs: None }
     }
 
     /// The facts of one row as stated by a harness.
@@ -75,15 +85,24 @@ impl RowEvidence {
         if nan > altered && !logits.iter().any(|logit| logit.is_nan()) {
             return contradiction("a NaN is an altered logit, as no input is NaN");
         }
+        let row = |kept, argmax| Self {
+            kept,
+            nan,
+            altered,
+            argmax,
+            altered_tokens: None,
+            repeat_differs: None,
+            company_differs: None,
+        };
         if altered > 0 || nan > 0 {
-            return Ok(Self { kept, nan, altered, argmax: Argmax::Unknown });
+            return Ok(row(kept, Argmax::Unknown));
         }
         let infinite = |token: u32| logits.get(token as usize) == Some(&f32::NEG_INFINITY);
         if kept.iter().any(infinite) {
             return contradiction("a kept, unaltered logit is -inf, which is what a masked one is");
         }
         let argmax = argmax(logits, &kept);
-        Ok(Self { kept, nan, altered, argmax })
+        Ok(row(kept, argmax))
     }
 }
 
@@ -112,7 +131,7 @@ pub(super) fn read_case(
     header_is(&tensors, "batch", &inputs.batch().to_string()).map_err(unreadable)?;
     header_is(&tensors, "vocab", &inputs.vocab().to_string()).map_err(unreadable)?;
 
-    let rows = if tensors.has("output") {
+    let mut rows = if tensors.has("output") {
         let (rows, found) = rows_of_output(&tensors, inputs).map_err(unreadable)?;
         drift(Drifted::Output, header.output_sha256, found)?;
         rows
@@ -128,6 +147,7 @@ pub(super) fn read_case(
         }
         rows
     };
+    further_calls(&tensors, &mut rows).map_err(unreadable)?;
     let Header { dispatch, logits_sha256, p_sha256, output_sha256 } = header;
     Ok(CaseEvidence { rows, dispatch, logits_sha256, p_sha256, output_sha256, file_sha256 })
 }
@@ -169,12 +189,31 @@ fn header_is(file: &TensorFile<'_>, key: &'static str, expected: &str) -> Result
     }
 }
 
+/// The tensors, u32 [batch], that a harness adds where it made further calls on the same rows.
+const FURTHER: [&str; 2] = ["repeat_differs", "company_differs"];
+
+fn further_calls(file: &TensorFile<'_>, rows: &mut [RowEvidence]) -> Result<(), Problem> {
+    let read = |name| if file.has(name) { file.u32(name, &[rows.len()]).map(Some) } else { Ok(None) };
+    let [repeat, company] = [read(FURTHER[0])?, read(FURTHER[1])?];
+    let at = |counts: &Option<Vec<u32>>, row: usize| counts.as_ref().and_then(|counts| counts.get(row).copied());
+    for (index, row) in rows.iter_mut().enumerate() {
+        (row.repeat_differs, row.company_differs) = (at(&repeat, index), at(&company, index));
+        let vocab = row.kept.len_vocab();
+        if row.repeat_differs.into_iter().chain(row.company_differs).any(|count| count > vocab) {
+            let why = "a further call differs on more tokens than there are";
+            let (kept, nan, altered) = (row.kept.count(), row.nan, row.altered);
+            return Err(Problem::Row { row: index, kept, nan, altered, why });
+        }
+    }
+    Ok(())
+}
+
 /// The rows of a recorded raw output, and its digest.
 fn rows_of_output(file: &TensorFile<'_>, inputs: &Inputs) -> Result<(Vec<RowEvidence>, Sha256), Problem> {
     if ["kept", "nan", "altered"].iter().any(|name| file.has(name)) {
         return Err(Problem::Form);
     }
-    file.only(&["output"])?;
+    file.only(&["output", FURTHER[0], FURTHER[1]])?;
     let output = file.f32("output", &[inputs.batch(), inputs.vocab()])?;
     let pairs = inputs.logits().par_chunks_exact(inputs.vocab()).zip(output.par_chunks_exact(inputs.vocab()));
     let rows = pairs.map(|(logits, output)| RowEvidence::from_output(logits, output)).collect();
@@ -186,7 +225,7 @@ fn rows_as_stated(file: &TensorFile<'_>, inputs: &Inputs) -> Result<Vec<RowEvide
     if !["kept", "nan", "altered"].iter().any(|name| file.has(name)) {
         return Err(Problem::Form);
     }
-    file.only(&["kept", "nan", "altered"])?;
+    file.only(&["kept", "nan", "altered", FURTHER[0], FURTHER[1]])?;
     let (batch, vocab) = (inputs.batch(), inputs.vocab());
     let bytes = vocab.div_ceil(8);
     let kept = file.u8("kept", &[batch, bytes])?;

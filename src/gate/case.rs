@@ -11,7 +11,7 @@ use crate::evidence::{CaseEvidence, EvidenceError};
 use crate::inputs::{self, Inputs};
 use crate::matrix::{Case, Matrix, Origin, RowKind};
 use crate::oracle::{self, Nucleus, OracleError};
-use crate::policy::Policy;
+use crate::policy::{Limits, Policy};
 use crate::root::ProjectRoot;
 
 /// What every case is judged with.
@@ -48,7 +48,7 @@ fn judge_into(scope: &Scope<'_>, case: &Case, outcome: &mut CaseOutcome) -> Resu
     if (scope.stop)() {
         return Err(timeout(scope, case, "none of its rows"));
     }
-    let inputs = build(scope, case)?;
+    let inputs = build(&scope.policy.limits, scope.root, case)?;
     outcome.shape = Some((inputs.batch() as u32, inputs.vocab() as u32));
     outcome.inputs = Some((inputs.logits_sha256(), inputs.p_sha256()));
     pins(case, &inputs)?;
@@ -135,19 +135,28 @@ fn timeout(scope: &Scope<'_>, case: &Case, what: &str) -> Box<Fault> {
     })
 }
 
+/// The pinned inputs of a case, built or read, inside the limits.
+///
+/// # Errors
+/// What a run would say of them.
+pub fn inputs(limits: &Limits, root: &ProjectRoot, case: &Case) -> Result<Inputs, Box<Fault>> {
+    let inputs = build(limits, root, case)?;
+    pins(case, &inputs)?;
+    Ok(inputs)
+}
+
 /// Builds or reads the inputs, inside the limits.
-fn build(scope: &Scope<'_>, case: &Case) -> Result<Inputs, Box<Fault>> {
+fn build(limits: &Limits, root: &ProjectRoot, case: &Case) -> Result<Inputs, Box<Fault>> {
     match &case.origin {
         Origin::Generated { recipe, p, .. } => {
-            shape(scope, case, p.len() as u64, u64::from(recipe.vocab))?;
+            shape(limits, case, p.len() as u64, u64::from(recipe.vocab))?;
             let p: Vec<f32> = p.iter().map(|p| p.value).collect();
             inputs::generate(recipe, &p, &case.generated_forces())
                 .map_err(|error| unreadable_input(case, error.code(), &error))
         }
         Origin::File { path, sha256, .. } => {
             let place = |label: &str| Some(Place::Matrix(path.span, label.to_owned()));
-            let file = scope.root.resolve(&path.value).map_err(|error| unreadable_input(case, error.code(), &error))?;
-            let limits = &scope.policy.limits;
+            let file = root.resolve(&path.value).map_err(|error| unreadable_input(case, error.code(), &error))?;
             let most = u64::from(*limits.max_vocab) * u64::from(*limits.max_batch) * 4;
             let bytes = crate::fsio::read_bounded(&file, most.saturating_add(1 << 20))
                 .map_err(|error| unreadable_input(case, error.code(), &error))?;
@@ -162,7 +171,7 @@ fn build(scope: &Scope<'_>, case: &Case) -> Result<Inputs, Box<Fault>> {
                 }));
             }
             let inputs = inputs::read(&bytes).map_err(|error| unreadable_input(case, error.code(), &error))?;
-            shape(scope, case, inputs.batch() as u64, inputs.vocab() as u64)?;
+            shape(limits, case, inputs.batch() as u64, inputs.vocab() as u64)?;
             misfits(case, &inputs)?;
             Ok(inputs)
         }
@@ -179,8 +188,7 @@ fn unreadable_input(case: &Case, code: &str, error: &dyn std::fmt::Display) -> B
     })
 }
 
-fn shape(scope: &Scope<'_>, case: &Case, batch: u64, vocab: u64) -> Result<(), Box<Fault>> {
-    let limits = &scope.policy.limits;
+fn shape(limits: &Limits, case: &Case, batch: u64, vocab: u64) -> Result<(), Box<Fault>> {
     let over =
         [("limit::vocab", "tokens a row", vocab, limits.max_vocab), ("limit::batch", "rows", batch, limits.max_batch)];
     for (code, what, found, limit) in over {

@@ -13,11 +13,13 @@ mod row;
 mod tally;
 
 pub use boundary::{BoundaryLine, Neighbourhood};
+pub use case::inputs;
 pub use exit::ExitCode;
 pub use outcome::{
     CaseOutcome, Decision, Execution, Fault, FaultClass, Judgement, Place, ReportOutcome, RowOracle, RowOutcome, Run,
     RunSubject, Status, SubjectCase, SubjectFacts, Violation, ViolationOf,
 };
+pub use row::verdicts;
 pub use tally::RuleTally;
 
 use std::sync::atomic::{AtomicU64, Ordering};

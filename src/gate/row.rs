@@ -7,7 +7,7 @@ use crate::evidence::{CaseEvidence, KeptSet};
 use crate::inputs::Inputs;
 use crate::matrix::{Case, Expectation, RowKind};
 use crate::oracle::{Nucleus, OracleError};
-use crate::policy::RuleSpec;
+use crate::policy::{Policy, RuleSpec};
 use crate::rules::{Finding, OracleRow, Row, SubjectRow, Verdict};
 
 /// A row with everything that is known of it.
@@ -109,28 +109,16 @@ fn status(
     spec: &RuleSpec,
     done: &[(&RuleSpec, Judgement)],
 ) -> Status {
-    let Some(subject) = row.subject(&spec.subject.value) else {
-        return Status::NotEvaluated { why: format!("there is no output of {}", spec.subject.value), declared: false };
-    };
-    if let Some(path) = spec.on_dispatch.as_ref().filter(|path| path.value != subject.dispatch) {
-        return Status::NotApplicable(format!("dispatch path `{}`, not `{}`", subject.dispatch, path.value));
-    }
-    if let Some(requires) = &spec.requires {
-        let required = done.iter().find(|(other, _)| other.id.value == requires.value).map(|(_, judgement)| judgement);
-        let declared = match required.map(|judgement| &judgement.status) {
-            Some(Status::Passed) => None,
-            Some(Status::Declared(_) | Status::NotEvaluated { declared: true, .. }) => Some(true),
-            Some(Status::Violated(_) | Status::NotApplicable(_) | Status::NotEvaluated { .. }) | None => Some(false),
-        };
-        if let Some(declared) = declared {
-            let why = format!("`{}` did not pass on this row", requires.value);
-            return Status::NotEvaluated { why, declared };
-        }
-    }
-    match spec.check.judge(row, subject) {
+    let status = |id: &str| done.iter().find(|(other, _)| other.id.value == id).map(|(_, judgement)| &judgement.status);
+    let passed = |id: &str| matches!(status(id), Some(Status::Passed));
+    match verdict(row, spec, passed) {
         Verdict::Passed => Status::Passed,
         Verdict::NotApplicable(why) => Status::NotApplicable(why),
-        Verdict::NotEvaluated(why) => Status::NotEvaluated { why, declared: false },
+        Verdict::NotEvaluated(why) => {
+            let required = spec.requires.as_ref().and_then(|requires| status(&requires.value));
+            let declared = matches!(required, Some(Status::Declared(_) | Status::NotEvaluated { declared: true, .. }));
+            Status::NotEvaluated { why, declared }
+        }
         Verdict::Violated(finding) if input.case.expects_violation(&spec.id.value, input.index as u32) => {
             Status::Declared(finding)
         }
@@ -141,6 +129,33 @@ fn status(
             finding,
         })),
     }
+}
+
+/// What one rule says of a row, given which rules before it passed there.
+fn verdict(row: &Row<'_>, spec: &RuleSpec, passed: impl Fn(&str) -> bool) -> Verdict {
+    let Some(subject) = row.subject(&spec.subject.value) else {
+        return Verdict::NotEvaluated(format!("there is no output of {}", spec.subject.value));
+    };
+    if let Some(path) = spec.on_dispatch.as_ref().filter(|path| path.value != subject.dispatch) {
+        return Verdict::NotApplicable(format!("dispatch path `{}`, not `{}`", subject.dispatch, path.value));
+    }
+    if let Some(requires) = spec.requires.as_ref().filter(|requires| !passed(&requires.value)) {
+        return Verdict::NotEvaluated(format!("`{}` did not pass on this row", requires.value));
+    }
+    spec.check.judge(row, subject)
+}
+
+/// What every rule of the row's kind says of it, in the policy's order: the same judging as in a run, without a matrix's
+/// declarations.
+#[must_use]
+pub fn verdicts<'p>(policy: &'p Policy, row: &Row<'_>) -> Vec<(&'p RuleSpec, Verdict)> {
+    let mut done: Vec<(&RuleSpec, Verdict)> = Vec::new();
+    for spec in policy.rules_for(row.kind) {
+        let passed = |id: &str| done.iter().any(|(other, verdict)| other.id.value == id && *verdict == Verdict::Passed);
+        let verdict = verdict(row, spec, passed);
+        done.push((spec, verdict));
+    }
+    done
 }
 
 fn absent_rejection(input: &RowInput<'_>, row: u32, code: &str) -> Violation {

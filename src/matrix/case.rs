@@ -124,10 +124,14 @@ impl Lines {
                 (None, false, _) | (Some(_), _, _) => {}
             }
         }
-        if let (Some(CaseKind::Ordinary | CaseKind::Probe), Some(first)) = (kind, self.forces.first()) {
-            let message = "only a forced case forces tokens";
+        if let (Some(CaseKind::Ordinary), Some(first)) = (kind, self.forces.first()) {
+            let message = "an ordinary case forces no token";
             let issue = Issue::error("matrix::force-outside-forced", message, first.span, "not in this kind of case");
-            node.report(issue.and(node.head_span(), "the case").help("make it kind=\"forced\", or remove the line"));
+            node.report(
+                issue.and(node.head_span(), "the case").help(
+                    "make it kind=\"forced\" (or \"probe\", to declare what must come of it), or remove the line",
+                ),
+            );
         }
     }
 

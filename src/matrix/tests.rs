@@ -226,6 +226,10 @@ fn forces_and_disabled_rows() {
     let ordinary = ORDINARY.replace("p 0.1 0.5", "p 0.1 0.5\nforce row=0 token=0 logit=1e9");
     let force = "force row=0 token=0 logit=1e9";
     assert_issue(&matrix(&ordinary), "matrix::force-outside-forced", force);
+    // A probe may force what it declares to be rejected.
+    let rejected = "force row=0 token=0 logit=#nan\n    expect \"reject\" code=\"non-finite-logit\" { rows 0; }";
+    let probe = ORDINARY.replace("ordinary", "probe").replace("p 0.1 0.5", &format!("p 0.1 0.5\n{rejected}"));
+    assert!(assert_fit(&matrix(&probe)).cases[0].generated_forces()[0].logit.is_nan());
     assert_issue(&with(ORDINARY, "p 0.1 0.5", "p 0.1 0.5\ndisabled 0"), "matrix::not-disabled", "0");
     assert_fit(&with(ORDINARY, "p 0.1 0.5", "p 1.0 0.5\ndisabled 0"));
 }

@@ -19,7 +19,7 @@
 //! Reproduce the row with the command in the help text. Over-keeping on near-equal logits points at a tie band; a fixed share
 //! of all tokens points at the precision of the sums.
 
-use super::{Finding, Row, Rule, SubjectRow, Verdict};
+use super::{quoted, Finding, Row, Rule, Strictness, SubjectRow, Verdict};
 use crate::matrix::RowKind;
 use crate::syntax::{Decimal, Node, Spanned};
 
@@ -52,6 +52,31 @@ impl Rule for CountEnvelope {
         let max_difference = node.property("max-difference");
         let relative_below = node.property("relative-below");
         Some(Self { against: against?, max_difference: max_difference?, relative_below: relative_below? })
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("against", quoted(&self.against)),
+            ("max-difference", self.max_difference.to_string()),
+            ("relative-below", quoted(self.relative_below.text())),
+        ]
+    }
+
+    fn strictness(&self, new: &Self) -> Strictness {
+        let difference = Strictness::of_limit(&*self.max_difference, &*new.max_difference);
+        let relative = Strictness::of_limit(&*self.relative_below, &*new.relative_below);
+        difference.and(relative).and(Strictness::of_choice(&self.against.value, &new.against.value))
+    }
+
+    fn sentence(&self, subject: &str) -> String {
+        format!(
+            "The number of tokens that {subject} keeps differs from the {}'s by at most {}, or by less than {} of the {}'s \
+             number.",
+            *self.against,
+            *self.max_difference,
+            self.relative_below.text(),
+            *self.against
+        )
     }
 
     fn judge(&self, row: &Row<'_>, subject: &SubjectRow<'_>) -> Verdict {

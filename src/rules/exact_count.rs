@@ -16,7 +16,7 @@
 //! ## What to do next
 //! Reproduce the row with the command in the help text and look at how the search ends when one token is all of the mass.
 
-use super::{Finding, Row, Rule, SubjectRow, Verdict};
+use super::{Finding, Row, Rule, Strictness, SubjectRow, Verdict};
 use crate::matrix::RowKind;
 use crate::syntax::{Node, Spanned};
 
@@ -33,6 +33,19 @@ impl Rule for ExactCount {
 
     fn decode(node: &mut Node<'_>) -> Option<Self> {
         node.argument("the number of tokens that must be kept").map(|count| Self { count })
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, String)> {
+        vec![("", self.count.to_string())]
+    }
+
+    fn strictness(&self, new: &Self) -> Strictness {
+        Strictness::of_choice(&self.count.value, &new.count.value)
+    }
+
+    fn sentence(&self, subject: &str) -> String {
+        let tokens = if *self.count == 1 { "token" } else { "tokens" };
+        format!("{subject} keeps exactly {} {tokens}.", *self.count)
     }
 
     fn judge(&self, row: &Row<'_>, subject: &SubjectRow<'_>) -> Verdict {

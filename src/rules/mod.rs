@@ -1,9 +1,13 @@
 //! The rules, one file a kind. A file's doc comment is the page that `nucleus-gate explain` prints.
 
+mod recorded;
 mod row;
+mod strictness;
 mod verdict;
 
+pub use recorded::Where;
 pub use row::{OracleRow, Row, SubjectRow};
+pub use strictness::Strictness;
 pub use verdict::{Finding, Verdict};
 
 use crate::matrix::RowKind;
@@ -18,6 +22,17 @@ pub trait Rule: Sized {
 
     /// Reads the parameters that follow the subject. Everything wrong is reported to the node.
     fn decode(node: &mut Node<'_>) -> Option<Self>;
+
+    /// The parameters that follow the subject, as a policy writes them; an argument has an empty name.
+    fn parameters(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    /// The strictness order: what `new` lets through, compared with this rule on the same subject.
+    fn strictness(&self, new: &Self) -> Strictness;
+
+    /// What the rule demands of `subject`, as one sentence.
+    fn sentence(&self, subject: &str) -> String;
 
     /// Judges one subject's output on one row.
     fn judge(&self, row: &Row<'_>, subject: &SubjectRow<'_>) -> Verdict;
@@ -51,6 +66,11 @@ impl Kind {
     pub fn page(&self) -> String {
         page(self.source)
     }
+}
+
+/// A string as a policy writes it.
+fn quoted(text: &str) -> String {
+    format!("\"{text}\"")
 }
 
 /// Reads a property that names the reference set. The oracle is the only one.
@@ -110,6 +130,31 @@ macro_rules! registry {
                 }
             }
 
+            /// The parameters that follow the subject, as a policy writes them; an argument has an empty name.
+            #[must_use]
+            pub fn parameters(&self) -> Vec<(&'static str, String)> {
+                match self {
+                    $(Self::$kind(rule) => rule.parameters(),)*
+                }
+            }
+
+            /// What `new` lets through, compared with this rule on the same subject. Two kinds have no order.
+            #[must_use]
+            pub fn strictness(&self, new: &Self) -> Strictness {
+                match (self, new) {
+                    $((Self::$kind(old), Self::$kind(new)) => old.strictness(new),)*
+                    _ => Strictness::Incomparable,
+                }
+            }
+
+            /// What the rule demands of `subject`, as one sentence.
+            #[must_use]
+            pub fn sentence(&self, subject: &str) -> String {
+                match self {
+                    $(Self::$kind(rule) => rule.sentence(subject),)*
+                }
+            }
+
             /// Judges one subject's output on one row.
             #[must_use]
             pub fn judge(&self, row: &Row<'_>, subject: &SubjectRow<'_>) -> Verdict {
@@ -140,6 +185,9 @@ registry! {
     count_envelope::CountEnvelope,
     symmetric_difference::SymmetricDifference,
     unaltered::Unaltered,
+    masked_value::MaskedValue,
+    repeatable::Repeatable,
+    row_independent::RowIndependent,
     untouched::Untouched,
 }
 

@@ -14,7 +14,7 @@
 //! ## What to do next
 //! Reproduce the row with the command in the help text and look for 0/0, inf - inf and reads past the row's end.
 
-use super::{Finding, Row, Rule, SubjectRow, Verdict};
+use super::{Finding, Row, Rule, Strictness, SubjectRow, Verdict};
 use crate::matrix::RowKind;
 use crate::syntax::Node;
 
@@ -28,6 +28,14 @@ impl Rule for NoNan {
 
     fn decode(_node: &mut Node<'_>) -> Option<Self> {
         Some(Self)
+    }
+
+    fn strictness(&self, _new: &Self) -> Strictness {
+        Strictness::Equal
+    }
+
+    fn sentence(&self, subject: &str) -> String {
+        format!("{subject} returns no NaN.")
     }
 
     fn judge(&self, _row: &Row<'_>, subject: &SubjectRow<'_>) -> Verdict {

@@ -19,7 +19,7 @@
 //! Reproduce the row with the command in the help text. Equal logits on both sides point at how boundary duplicates are
 //! counted; unequal ones at the mask itself.
 
-use super::{Finding, Row, Rule, SubjectRow, Verdict};
+use super::{quoted, Finding, Row, Rule, Strictness, SubjectRow, Verdict};
 use crate::matrix::RowKind;
 use crate::oracle::RankKey;
 use crate::syntax::{Issue, Node, Spanned, suggest};
@@ -31,6 +31,17 @@ pub enum Ties {
     TokenAscending,
     /// Any choice.
     Any,
+}
+
+impl Ties {
+    /// The name in a policy.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TokenAscending => "token-asc",
+            Self::Any => "any",
+        }
+    }
 }
 
 /// The parameters of `prefix`.
@@ -62,6 +73,26 @@ impl Rule for Prefix {
             }
         };
         Some(Self { ties: Spanned::new(ties, text.span) })
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, String)> {
+        vec![("ties", quoted(self.ties.name()))]
+    }
+
+    fn strictness(&self, new: &Self) -> Strictness {
+        match (*self.ties, *new.ties) {
+            (Ties::TokenAscending, Ties::TokenAscending) | (Ties::Any, Ties::Any) => Strictness::Equal,
+            (Ties::TokenAscending, Ties::Any) => Strictness::Looser,
+            (Ties::Any, Ties::TokenAscending) => Strictness::Tighter,
+        }
+    }
+
+    fn sentence(&self, subject: &str) -> String {
+        let ties = match *self.ties {
+            Ties::TokenAscending => "of equal logits the lower token id ranks first",
+            Ties::Any => "of equal logits any may be chosen",
+        };
+        format!("{subject} keeps a prefix of the ranking, without a hole; {ties}.")
     }
 
     fn judge(&self, row: &Row<'_>, subject: &SubjectRow<'_>) -> Verdict {

@@ -17,7 +17,7 @@
 //! Reproduce the row with the command in the help text. Compare probabilities, not rebuilt logits, and keep a row maximum
 //! whatever the pivot says.
 
-use super::{Finding, Row, Rule, SubjectRow, Verdict};
+use super::{Finding, Row, Rule, Strictness, SubjectRow, Verdict};
 use crate::matrix::RowKind;
 use crate::syntax::Node;
 
@@ -31,6 +31,14 @@ impl Rule for RetainsForced {
 
     fn decode(_node: &mut Node<'_>) -> Option<Self> {
         Some(Self)
+    }
+
+    fn strictness(&self, _new: &Self) -> Strictness {
+        Strictness::Equal
+    }
+
+    fn sentence(&self, subject: &str) -> String {
+        format!("{subject} keeps the forced token.")
     }
 
     fn judge(&self, row: &Row<'_>, subject: &SubjectRow<'_>) -> Verdict {

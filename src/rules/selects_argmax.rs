@@ -16,7 +16,7 @@
 //! ## What to do next
 //! Reproduce the row with the command in the help text and compare the output's first ranks with the input's.
 
-use super::{Finding, Row, Rule, SubjectRow, Verdict};
+use super::{Finding, Row, Rule, Strictness, SubjectRow, Verdict};
 use crate::evidence::Argmax;
 use crate::matrix::RowKind;
 use crate::syntax::Node;
@@ -31,6 +31,14 @@ impl Rule for SelectsArgmax {
 
     fn decode(_node: &mut Node<'_>) -> Option<Self> {
         Some(Self)
+    }
+
+    fn strictness(&self, _new: &Self) -> Strictness {
+        Strictness::Equal
+    }
+
+    fn sentence(&self, subject: &str) -> String {
+        format!("The forced token is the argmax of what {subject} returns.")
     }
 
     fn judge(&self, row: &Row<'_>, subject: &SubjectRow<'_>) -> Verdict {

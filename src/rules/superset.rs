@@ -17,7 +17,7 @@
 //! Reproduce the row with the command in the help text. One missing token right at the boundary points at a sum that
 //! rounds; many point at the search or the mask.
 
-use super::{Finding, Row, Rule, SubjectRow, Verdict};
+use super::{quoted, Finding, Row, Rule, Strictness, SubjectRow, Verdict};
 use crate::matrix::RowKind;
 use crate::syntax::{Node, Spanned};
 
@@ -34,6 +34,18 @@ impl Rule for Superset {
 
     fn decode(node: &mut Node<'_>) -> Option<Self> {
         super::reference(node, "of").map(|of| Self { of })
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, String)> {
+        vec![("of", quoted(&self.of))]
+    }
+
+    fn strictness(&self, new: &Self) -> Strictness {
+        Strictness::of_choice(&self.of.value, &new.of.value)
+    }
+
+    fn sentence(&self, subject: &str) -> String {
+        format!("{subject} keeps every token of the {}'s nucleus.", *self.of)
     }
 
     fn judge(&self, row: &Row<'_>, subject: &SubjectRow<'_>) -> Verdict {

@@ -15,7 +15,7 @@
 //! ## What to do next
 //! Reproduce the row with the command in the help text and compare the two kernels' boundaries in the table.
 
-use super::{Finding, Row, Rule, SubjectRow, Verdict};
+use super::{quoted, Finding, Row, Rule, Strictness, SubjectRow, Verdict};
 use crate::matrix::RowKind;
 use crate::syntax::{Node, Spanned};
 
@@ -36,6 +36,22 @@ impl Rule for SymmetricDifference {
         let against = super::reference(node, "against");
         let at_most = node.property("at-most");
         Some(Self { against: against?, at_most: at_most? })
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, String)> {
+        vec![("against", quoted(&self.against)), ("at-most", quoted(&self.at_most))]
+    }
+
+    fn strictness(&self, new: &Self) -> Strictness {
+        Strictness::of_choice(&self.at_most.value, &new.at_most.value)
+            .and(Strictness::of_choice(&self.against.value, &new.against.value))
+    }
+
+    fn sentence(&self, subject: &str) -> String {
+        format!(
+            "{subject} differs from the {} on no more tokens than {} does on the same row.",
+            *self.against, *self.at_most
+        )
     }
 
     fn judge(&self, row: &Row<'_>, subject: &SubjectRow<'_>) -> Verdict {

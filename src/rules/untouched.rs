@@ -15,7 +15,7 @@
 //! ## What to do next
 //! Reproduce the row with the command in the help text; rows with p >= 1 should take no part in the search at all.
 
-use super::{Finding, Row, Rule, SubjectRow, Verdict};
+use super::{Finding, Row, Rule, Strictness, SubjectRow, Verdict};
 use crate::matrix::RowKind;
 use crate::syntax::Node;
 
@@ -29,6 +29,14 @@ impl Rule for Untouched {
 
     fn decode(_node: &mut Node<'_>) -> Option<Self> {
         Some(Self)
+    }
+
+    fn strictness(&self, _new: &Self) -> Strictness {
+        Strictness::Equal
+    }
+
+    fn sentence(&self, subject: &str) -> String {
+        format!("{subject} returns the row as it came, bit by bit.")
     }
 
     fn judge(&self, row: &Row<'_>, subject: &SubjectRow<'_>) -> Verdict {

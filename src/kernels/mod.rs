@@ -1,0 +1,4 @@
+//! Kernels that run here.
+
+pub mod faults;
+pub mod mutations;
