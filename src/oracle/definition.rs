@@ -64,7 +64,7 @@ pub struct Certified {
 /// # Errors
 /// `oracle-boundary-ambiguous` when scan and sums do not agree.
 pub fn certify(weights: &[f64], target: f64) -> Result<Certified, OracleError> {
-    let scan = neumaier_boundary(weights, target);
+    let scan = neumaier_boundary(weights.iter().copied(), target);
     let ambiguous = OracleError::AmbiguousBoundary { scan: scan.map(|count| count as u32) };
     let count = scan.ok_or(ambiguous)?;
     let prefix = exact_sum(weights.get(..count).unwrap_or_default());
@@ -78,9 +78,9 @@ pub fn certify(weights: &[f64], target: f64) -> Result<Certified, OracleError> {
 
 /// The smallest count whose Neumaier-compensated prefix sum reaches `target`.
 #[must_use]
-pub fn neumaier_boundary(weights: &[f64], target: f64) -> Option<usize> {
+pub fn neumaier_boundary(weights: impl IntoIterator<Item = f64>, target: f64) -> Option<usize> {
     let (mut sum, mut compensation) = (0.0f64, 0.0f64);
-    for (index, &weight) in weights.iter().enumerate() {
+    for (index, weight) in weights.into_iter().enumerate() {
         let next = sum + weight;
         compensation += if sum.abs() >= weight.abs() { (sum - next) + weight } else { (weight - next) + sum };
         sum = next;

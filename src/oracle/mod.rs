@@ -1,14 +1,30 @@
 //! The certified binary64 nucleus of a row of fp32 logits. Independent of policies and kernels.
 
+mod block;
+mod bucket;
 mod definition;
+mod exp;
 mod key;
 mod nucleus;
+mod order;
+mod scan;
+mod simd;
+mod sum;
+mod workspace;
 
 pub use definition::{Certified, certify, define};
 pub use key::RankKey;
 pub use nucleus::{Nucleus, OracleError};
+pub use simd::{Isa, UnsupportedIsa};
+pub use workspace::Workspace;
 
 use rayon::prelude::*;
+use std::cell::RefCell;
+
+thread_local! {
+    /// Each thread's working memory.
+    static WORKSPACE: RefCell<Workspace> = RefCell::new(Workspace::new());
+}
 
 /// The certified nucleus of every row of `logits` ([batch, vocab], row-major, fp32) at the matching `p` ([batch], fp32),
 /// rows in parallel. `stop` is asked before each row: once it says true, the rows not yet begun are `None`.
@@ -35,5 +51,5 @@ pub fn nuclei(
 /// # Errors
 /// As [`OracleError`] says.
 pub fn nucleus(logits: &[f32], p: f32) -> Result<Nucleus, OracleError> {
-    define(logits, p).map(|(_order, nucleus)| nucleus)
+    WORKSPACE.with_borrow_mut(|workspace| workspace.nucleus(logits, p))
 }
