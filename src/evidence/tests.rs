@@ -274,3 +274,44 @@ fn a_bundle_hashes_as_the_sorted_lines_of_its_files() {
     assert_eq!(lines.lines().count(), 28);
     assert_eq!(bundle.sha256().to_string(), "b7b9d9d54472a4f081424948b38376db7d50c706af6874605abdc81eb3787ea4");
 }
+
+/// The compact form with further tensors, u32 of this many values.
+fn with_further(name: &str, values: &[u32]) -> Vec<u8> {
+    use crate::tensors::{Tensor, encode};
+    use safetensors::Dtype;
+    let (inputs, output) = (sample(), masked(&sample()));
+    let kept = inputs.logits().chunks_exact(VOCAB).zip(output.chunks_exact(VOCAB));
+    let kept = kept.flat_map(|(logits, output)| RowEvidence::from_output(logits, output).kept.to_lsb_bytes()).collect();
+    let counts = |name, values: &[u32]| Tensor {
+        name,
+        dtype: Dtype::U32,
+        shape: vec![values.len()],
+        data: values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+    };
+    let kept = Tensor { name: "kept", dtype: Dtype::U8, shape: vec![BATCH, VOCAB.div_ceil(8)], data: kept };
+    let metadata = std::collections::BTreeMap::from([
+        ("case", "c".to_owned()),
+        ("batch", BATCH.to_string()),
+        ("vocab", VOCAB.to_string()),
+        ("logits_sha256", inputs.logits_sha256().to_string()),
+        ("p_sha256", inputs.p_sha256().to_string()),
+        ("output_sha256", crate::digest::Sha256::of_f32(&output).to_string()),
+        ("dispatch", dispatch().canonical),
+    ]);
+    encode(&metadata, &[counts("altered", &[0; BATCH]), counts("nan", &[0; BATCH]), kept, counts(name, values)])
+}
+
+#[test]
+fn further_calls_are_read_where_they_were_recorded() {
+    let rows = |bytes: &[u8]| read(bytes).unwrap().rows;
+    let facts = |row: &RowEvidence| (row.repeat_differs, row.company_differs);
+    let none = rows(&encoded(&sample(), &masked(&sample())));
+    assert!(none.iter().all(|row| facts(row) == (None, None)));
+    let repeated = rows(&with_further("repeat_differs", &[0, 70]));
+    assert_eq!(repeated.iter().map(facts).collect::<Vec<_>>(), [(Some(0), None), (Some(70), None)]);
+    let company = rows(&with_further("company_differs", &[1, 0]));
+    assert_eq!(company.iter().map(facts).collect::<Vec<_>>(), [(None, Some(1)), (None, Some(0))]);
+    assert_eq!(code(&with_further("repeat_differs", &[0, 71])), "evidence-contradiction");
+    let shape = code(&with_further("company_differs", &[0]));
+    assert!(shape.starts_with("tensor"), "{shape}");
+}

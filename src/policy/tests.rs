@@ -27,7 +27,7 @@ fn assert_issue(from: &str, to: &str, code: &str, underlined: &[&str]) -> String
 #[test]
 fn the_shipped_policies_are_read() {
     let policy = read(SHIPPED).unwrap();
-    assert_eq!(policy.rules().count(), 14);
+    assert_eq!(policy.rules().count(), 17);
     assert_eq!(policy.reports.len(), 4);
     assert_eq!(policy.evidence.dispatch.as_ref().map(|path| path.value.as_str()), Some("cuda-split"));
     for name in builtin_names() {

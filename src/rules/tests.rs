@@ -228,3 +228,79 @@ fn names_are_unique_and_every_rule_has_its_page() {
         }
     }
 }
+
+#[test]
+fn masks_are_minus_infinity() {
+    let (rule, scene) = ("masked-value \"patch\"", Scene::ordinary());
+    assert_eq!(scene.judge(rule, &[0, 1, 2]), Verdict::Passed);
+    let masked_with = |value: f32| RowEvidence::from_output(&LOGITS, &[3.0, 2.5, 2.5, f32::NEG_INFINITY, value]);
+    let finding = violated(scene.judge_with(rule, &masked_with(-1e4), &[0, 1, 2]));
+    assert_eq!(
+        finding.message,
+        "patch writes neither -inf nor the input to 1 tokens outside the oracle's set; the first is token 4 (logit 0.0)"
+    );
+    // A token more, with the input's bits, is kept and not masked; a changed token of the set is for `unaltered`.
+    assert_eq!(scene.judge_with(rule, &masked_with(0.0), &[0, 1, 2]), Verdict::Passed);
+    let inside = RowEvidence::from_output(&LOGITS, &[3.5, 2.5, 2.5, f32::NEG_INFINITY, f32::NEG_INFINITY]);
+    assert_eq!(scene.judge_with(rule, &inside, &[0, 1, 2]), Verdict::Passed);
+    // Counts without tokens decide nothing.
+    let counted = RowEvidence { altered_tokens: None, ..masked_with(-1e4) };
+    assert!(matches!(scene.judge_with(rule, &counted, &[0, 1, 2]), Verdict::NotEvaluated(_)));
+}
+
+#[test]
+fn further_calls_return_the_same_bits() {
+    let scene = Scene::ordinary();
+    let with = |differs: Option<u32>| RowEvidence {
+        repeat_differs: differs,
+        company_differs: differs,
+        ..output(&LOGITS, &[0, 1, 2])
+    };
+    for rule in ["repeatable", "row-independent"] {
+        for condition in ["", " where=\"recorded\""] {
+            let judge = |differs| scene.judge_with(&format!("{rule} \"patch\"{condition}"), &with(differs), &[0, 1, 2]);
+            assert_eq!(judge(Some(0)), Verdict::Passed);
+            assert_eq!(violated(judge(Some(3))).difference, 3);
+            match judge(None) {
+                Verdict::NotEvaluated(_) => assert_eq!(condition, ""),
+                Verdict::NotApplicable(_) => assert_eq!(condition, " where=\"recorded\""),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+/// Old rule, new rule, and what the new one is.
+#[test]
+fn every_parameter_has_its_strictness_order() {
+    use Strictness::{Equal, Incomparable, Looser, Tighter};
+    let envelope = |difference: u32, relative: &str| {
+        format!("count-envelope \"patch\" against=\"oracle\" max-difference={difference} relative-below=\"{relative}\"")
+    };
+    let ties = |order: &str| format!("prefix \"patch\" ties=\"{order}\"");
+    let at_most = |subject: &str| format!("symmetric-difference \"p\" against=\"oracle\" at-most=\"{subject}\"");
+    let pairs = [
+        (envelope(3, "0.005"), envelope(5, "0.005"), Looser),
+        (envelope(3, "0.005"), envelope(3, "0.01"), Looser),
+        (envelope(3, "0.005"), envelope(2, "0.005"), Tighter),
+        (envelope(3, "0.005"), envelope(3, "0.0050"), Equal),
+        (envelope(3, "0.005"), envelope(5, "0.001"), Incomparable),
+        (ties("token-asc"), ties("any"), Looser),
+        (ties("any"), ties("token-asc"), Tighter),
+        (ties("any"), ties("any"), Equal),
+        ("exact-count \"patch\" 1".to_owned(), "exact-count \"patch\" 2".to_owned(), Incomparable),
+        (at_most("stock"), at_most("other"), Incomparable),
+        ("repeatable \"patch\"".to_owned(), "repeatable \"patch\" where=\"recorded\"".to_owned(), Looser),
+        ("row-independent \"p\" where=\"recorded\"".to_owned(), "row-independent \"p\"".to_owned(), Tighter),
+        ("no-nan \"patch\"".to_owned(), "unaltered \"patch\"".to_owned(), Incomparable),
+    ];
+    for (old, new, expected) in pairs {
+        assert_eq!(check(&old).strictness(&check(&new)), expected, "{old} -> {new}");
+    }
+    for kind in
+        ["retains-forced", "no-nan", "not-all-masked", "selects-argmax", "unaltered", "masked-value", "untouched"]
+    {
+        let rule = check(&format!("{kind} \"patch\""));
+        assert_eq!(rule.strictness(&rule), Equal, "{kind}");
+    }
+}
