@@ -65,8 +65,8 @@ impl Check {
             files.push((output.path.as_path(), render(&run, output.format, &report::Screen::plain())?));
         }
         let written = write_all(&run, &files);
-        print(&render(&run, self.format, &screen::stdout())?);
-        written?;
+        let printed = screen::print(&render(&run, self.format, &screen::stdout())?);
+        written.and(printed)?;
         Ok(ExitCode::of(&run))
     }
 }
@@ -90,10 +90,4 @@ fn render(run: &Run, format: Format, screen: &report::Screen) -> Result<String, 
         Format::Human => Ok(report::human(run, screen)),
         Format::Json => report::json(run).map_err(|error| Failure::internal(error.to_string())),
     }
-}
-
-/// Data goes to stdout. A reader that closed the pipe has what it wanted.
-fn print(text: &str) {
-    use std::io::Write as _;
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }

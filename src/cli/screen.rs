@@ -1,7 +1,8 @@
 //! The terminal, as far as it is known.
 
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal, Write as _};
 
+use super::Failure;
 use crate::report::Screen;
 
 /// Columns for a pipe or a file.
@@ -18,6 +19,16 @@ pub(super) fn stdout() -> Screen {
 /// Standard error.
 pub(super) fn stderr() -> Screen {
     screen(std::io::stderr().is_terminal())
+}
+
+/// Writes data to standard output. A reader that closed the pipe has what it wanted; anything else is an error.
+pub(super) fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    written.or_else(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(Failure::stopped("cli::stdout", format!("stdout: {error}"), "free the place that stdout goes to")),
+    })
 }
 
 fn screen(terminal: bool) -> Screen {

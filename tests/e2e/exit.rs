@@ -116,3 +116,12 @@ fn a_declared_outcome_must_happen_and_an_undeclared_one_must_not() {
     assert_eq!(edited(matrix, declared, "expect \"violation\" rule=\"count-envelop\" { rows 1 2 3; }"), 2);
     assert_eq!(edited(matrix, declared, "expect \"reject\" code=\"invalid-p\""), 1);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_report_that_cannot_be_printed_is_no_pass() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nucleus-gate"));
+    let status = command.arg("check").current_dir(project()).stdout(full).stderr(std::process::Stdio::null()).status();
+    assert_eq!(status.unwrap().code(), Some(3));
+}
