@@ -215,7 +215,7 @@ fn rule(mut node: Node<'_>, block: Option<RowKind>) -> Option<RuleSpec> {
         let issue = Issue::error("policy::wrong-block", message, node.name_span(), "not in this block");
         node.report(issue.help(format!("it judges: {}", rows.join(", "))));
     }
-    let span = node.span();
+    let span = node.head_span();
     let named = Spanned::new(node.name().to_owned(), node.name_span());
     let subject = node.argument("the subject that it judges");
     let id = node.optional("id").unwrap_or(named);
