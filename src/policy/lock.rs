@@ -1,0 +1,216 @@
+//! The lock file: which policies and matrices are frozen, and with which bytes.
+
+use crate::digest::Sha256;
+use crate::syntax::{Issue, Issues, Node, Source, Spanned, parse};
+
+/// Where the lock stands, relative to the project root.
+pub const LOCK_PATH: &str = "policies/nucleus-gate.lock";
+
+const HEAD: &str = "\
+// What is frozen: `nucleus-gate policy freeze` writes this file, and `check` refuses a policy or a matrix that is not the
+// one listed here. `sha256` is that of the file's bytes; `semantic` is that of what a policy decides, whatever its layout.
+";
+
+/// What a frozen file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Frozen {
+    /// A policy.
+    Policy,
+    /// A matrix.
+    Matrix,
+}
+
+impl Frozen {
+    /// Its name in a lock.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Matrix => "matrix",
+        }
+    }
+}
+
+/// One frozen file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// What it is.
+    pub kind: Frozen,
+    /// Its path, relative to the project root, with `/`.
+    pub path: String,
+    /// The digest of its bytes.
+    pub sha256: Sha256,
+    /// The semantic hash of a policy.
+    pub semantic: Option<Sha256>,
+}
+
+/// A decoded lock.
+#[derive(Debug, Clone)]
+pub struct Lock {
+    /// The file.
+    pub source: Source,
+    /// The frozen files, each once.
+    pub entries: Vec<Entry>,
+}
+
+/// Why a file is not the frozen one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unfrozen {
+    /// The lock does not list it.
+    #[error("is not frozen: the lock does not list it")]
+    NotListed,
+    /// The lock lists it with other bytes.
+    #[error("is not the frozen one: the lock has {frozen}, it hashes to {found}")]
+    Changed {
+        /// As frozen.
+        frozen: Sha256,
+        /// As found.
+        found: Sha256,
+    },
+}
+
+impl Unfrozen {
+    /// The stable code.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::NotListed => "lock::not-listed",
+            Self::Changed { .. } => "lock::changed",
+        }
+    }
+}
+
+impl Lock {
+    /// Reads a lock.
+    ///
+    /// # Errors
+    /// Every issue of the file at once.
+    pub fn read(source: Source) -> Result<Self, Issues> {
+        let entries = parse(&source, |document, sink| {
+            let [node] = document.nodes() else {
+                let message = "a lock holds one `lock` node and nothing else";
+                let issue = Issue::error("lock::not-a-lock", message, document.span(), "expected: lock schema=1 { … }");
+                sink.push(issue.help("write it anew with: nucleus-gate policy freeze"));
+                return None;
+            };
+            let mut node = Node::new(node, sink);
+            if node.name() != "lock" {
+                node.unknown("lock::unknown-node", "top-level node", &["lock"]);
+                return None;
+            }
+            if let Some(schema) = node.property::<u32>("schema").filter(|schema| **schema != 1) {
+                let message = format!("schema {} is unknown; this build reads schema 1", *schema);
+                node.report(Issue::error("lock::unknown-schema", message, schema.span, "unknown"));
+            }
+            let entries = entries(&mut node);
+            node.finish();
+            Some(entries)
+        })?;
+        Ok(Self { source, entries })
+    }
+
+    /// The text of a lock with these files, in the order of their kinds and paths.
+    #[must_use]
+    pub fn render(entries: &[Entry]) -> String {
+        let mut sorted: Vec<&Entry> = entries.iter().collect();
+        sorted.sort_by_key(|entry| (entry.kind.name() != "policy", entry.path.as_str()));
+        let line = |entry: &Entry| {
+            let semantic = entry.semantic.map_or_else(String::new, |hash| format!(" \\\n        semantic=\"{hash}\""));
+            format!("    {} {:?} \\\n        sha256=\"{}\"{semantic}\n", entry.kind.name(), entry.path, entry.sha256)
+        };
+        let lines: String = sorted.into_iter().map(line).collect();
+        format!("{HEAD}\nlock schema=1 {{\n{lines}}}\n")
+    }
+
+    /// Whether the file at `path` (relative to the root) with this digest is the frozen one.
+    ///
+    /// # Errors
+    /// [`Unfrozen`].
+    pub fn verify(&self, kind: Frozen, path: &str, found: Sha256) -> Result<(), Unfrozen> {
+        let entry = self.entries.iter().find(|entry| entry.kind == kind && entry.path == path);
+        match entry.ok_or(Unfrozen::NotListed)?.sha256 {
+            frozen if frozen == found => Ok(()),
+            frozen => Err(Unfrozen::Changed { frozen, found }),
+        }
+    }
+}
+
+fn entries(node: &mut Node<'_>) -> Vec<Entry> {
+    let mut entries: Vec<(Spanned<String>, Entry)> = Vec::new();
+    for mut child in node.children() {
+        let kind = match child.name() {
+            "policy" => Frozen::Policy,
+            "matrix" => Frozen::Matrix,
+            _ => {
+                child.unknown("lock::unknown-node", "kind of file", &["policy", "matrix"]);
+                continue;
+            }
+        };
+        let path = child.argument::<String>("a path");
+        let sha256 = child.property::<Sha256>("sha256");
+        let semantic = match kind {
+            Frozen::Policy => child.property::<Sha256>("semantic").map(|hash| hash.value),
+            Frozen::Matrix => None,
+        };
+        if let (Some(path), Some(sha256)) = (path, sha256) {
+            if let Some((first, _)) = entries.iter().find(|(known, _)| known.value == path.value) {
+                let message = format!("`{}` is listed twice", path.value);
+                let issue = Issue::error("lock::duplicate", message, path.span, "listed again here");
+                child.report(issue.and(first.span, "first listed here").help("keep one of the two"));
+            }
+            let entry = Entry { kind, path: path.value.clone(), sha256: sha256.value, semantic };
+            entries.push((path, entry));
+        }
+        child.finish();
+    }
+    entries.into_iter().map(|(_, entry)| entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(kind: Frozen, path: &str) -> Entry {
+        let semantic = (kind == Frozen::Policy).then(|| Sha256::of(b"meaning"));
+        Entry { kind, path: path.to_owned(), sha256: Sha256::of(path.as_bytes()), semantic }
+    }
+
+    fn read(text: &str) -> Result<Lock, Issues> {
+        Lock::read(Source::new("lock", text))
+    }
+
+    #[track_caller]
+    fn assert_issue(text: &str, code: &str, underlined: &str) {
+        let issues = read(text).expect_err("the text has an issue");
+        let [issue] = issues.list.as_slice() else { panic!("{:?}", issues.list) };
+        let span = issue.labels[0].0;
+        assert_eq!((issue.code, &text[span.offset()..span.offset() + span.len()]), (code, underlined));
+    }
+
+    #[test]
+    fn what_is_written_reads_back_and_verifies() {
+        let files = [entry(Frozen::Matrix, "matrices/m.kdl"), entry(Frozen::Policy, "policies/p.kdl")];
+        let text = Lock::render(&files);
+        let lock = read(&text).unwrap();
+        assert_eq!(lock.entries, [files[1].clone(), files[0].clone()]);
+        let good = Sha256::of(b"policies/p.kdl");
+        assert_eq!(lock.verify(Frozen::Policy, "policies/p.kdl", good), Ok(()));
+        assert_eq!(lock.verify(Frozen::Matrix, "policies/p.kdl", good), Err(Unfrozen::NotListed));
+        assert_eq!(lock.verify(Frozen::Policy, "policies/q.kdl", good), Err(Unfrozen::NotListed));
+        let other = Sha256::of(b"other");
+        let changed = Unfrozen::Changed { frozen: good, found: other };
+        assert_eq!(lock.verify(Frozen::Policy, "policies/p.kdl", other), Err(changed));
+        assert_eq!((Unfrozen::NotListed.code(), changed.code()), ("lock::not-listed", "lock::changed"));
+    }
+
+    #[test]
+    fn each_code_has_a_text_that_trips_it() {
+        let fit = Lock::render(&[entry(Frozen::Policy, "p"), entry(Frozen::Matrix, "m")]);
+        assert_issue("", "lock::not-a-lock", "");
+        assert_issue("look schema=1 {}", "lock::unknown-node", "look");
+        assert_issue(&fit.replace("schema=1", "schema=2"), "lock::unknown-schema", "2");
+        assert_issue(&fit.replace("    matrix ", "    matrx "), "lock::unknown-node", "matrx");
+        assert_issue(&fit.replace("\"m\"", "\"p\""), "lock::duplicate", "\"p\"");
+        assert_issue(&fit.replace("\"m\"", "\"m\" semantic=\"x\""), "kdl::unknown-property", "semantic");
+    }
+}
