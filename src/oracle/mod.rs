@@ -2,6 +2,7 @@
 
 mod block;
 mod bucket;
+mod certificate;
 mod definition;
 mod exp;
 mod key;
@@ -12,6 +13,7 @@ mod simd;
 mod sum;
 mod workspace;
 
+pub use certificate::{Certificate, certificate};
 pub use definition::{Certified, certify, define};
 pub use key::RankKey;
 pub use nucleus::{Nucleus, OracleError};
