@@ -27,6 +27,7 @@ pub mod matrix;
 pub mod oracle;
 pub mod policy;
 pub mod proof;
+pub mod receipt;
 pub mod report;
 pub mod root;
 pub mod rules;

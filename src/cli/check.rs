@@ -7,6 +7,7 @@ use super::load::{Files, Loaded};
 use super::{Failure, screen};
 use crate::fsio::{Existing, write_atomic};
 use crate::gate::{self, ExitCode, Run, Selection};
+use crate::receipt::{self, Evaluator};
 use crate::report;
 
 /// Judge the recorded evidence of a matrix under a policy: report, receipt, exit code
@@ -17,6 +18,9 @@ use crate::report;
 pub(super) struct Check {
     #[command(flatten)]
     files: Files,
+    /// Where the receipt is written
+    #[arg(long, value_name = "FILE", default_value = "nucleus-gate-receipt.json")]
+    receipt: PathBuf,
     /// What stdout shows
     #[arg(long, value_enum, default_value = "human")]
     format: Format,
@@ -62,7 +66,10 @@ impl Check {
         let run = gate::run(&policy, &matrix, &gate::Context { root: &root, started, selection });
         let mut files = Vec::new();
         for output in &self.output {
-            files.push((output.path.as_path(), render(&run, output.format, &report::Screen::plain())?));
+            files.push((output.path.as_path(), render(&run, output.format, &report::Screen::plain())?.into_bytes()));
+        }
+        if self.case.is_none() {
+            files.push((self.receipt.as_path(), receipt(&run)?));
         }
         let written = write_all(&run, &files);
         let printed = screen::print(&render(&run, self.format, &screen::stdout())?);
@@ -71,16 +78,22 @@ impl Check {
     }
 }
 
+fn receipt(run: &Run) -> Result<Vec<u8>, Failure> {
+    let evaluator = Evaluator::running()
+        .map_err(|error| Failure::internal(format!("the running executable cannot be read: {error}")))?;
+    receipt::receipt(run, &evaluator).map_err(|error| Failure::internal(error.to_string()))
+}
+
 /// Writes every file of the run, or none where they are larger than the policy allows.
-fn write_all(run: &Run, files: &[(&Path, String)]) -> Result<(), Failure> {
-    let bytes: u64 = files.iter().map(|(_, text)| text.len() as u64).sum();
+fn write_all(run: &Run, files: &[(&Path, Vec<u8>)]) -> Result<(), Failure> {
+    let bytes: u64 = files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
     let limit = *run.policy.limits.max_artifact_bytes;
     if bytes > limit {
         let message = format!("the run would write {bytes} bytes; the policy allows {limit}");
         return Err(Failure::stopped("limit::artifact-bytes", message, "write fewer reports, or judge fewer cases"));
     }
-    for (path, text) in files {
-        write_atomic(path, text.as_bytes(), Existing::Replace).map_err(|error| Failure::unwritten(&error))?;
+    for (path, bytes) in files {
+        write_atomic(path, bytes, Existing::Replace).map_err(|error| Failure::unwritten(&error))?;
     }
     Ok(())
 }

@@ -185,6 +185,16 @@ impl RowOutcome {
         self.violations().next().is_none() && !self.judgements.iter().any(|judgement| judgement.status.is_open())
     }
 
+    /// `passed`, `violated` or `not-evaluated`.
+    #[must_use]
+    pub fn verdict(&self) -> &'static str {
+        match (self.violations().next().is_some(), self.passes()) {
+            (true, _) => "violated",
+            (false, true) => "passed",
+            (false, false) => "not-evaluated",
+        }
+    }
+
     /// The undeclared violations, and the declared ones that did not happen.
     pub fn violations(&self) -> impl Iterator<Item = &Violation> {
         let violated = self.judgements.iter().filter_map(|judgement| match &judgement.status {

@@ -113,7 +113,8 @@ impl Diagnostic for Block {
 }
 
 /// The rule's id and its place in the policy; for an expectation, its place in the matrix.
-pub(super) fn rule_id<'a>(run: &'a Run, violation: &Violation) -> &'a str {
+#[must_use]
+pub fn rule_id<'a>(run: &'a Run, violation: &Violation) -> &'a str {
     match &violation.of {
         ViolationOf::Rule(index) => run.policy.rules().nth(*index).map_or("", |rule| &rule.id.value),
         ViolationOf::Report(index) => run.policy.reports.get(*index).map_or("", |item| &item.id.value),

@@ -281,16 +281,11 @@ fn case_json<'a>(run: &'a Run, case: &'a CaseOutcome) -> CaseJson<'a> {
 }
 
 fn row_json<'a>(run: &'a Run, row: &'a RowOutcome) -> RowJson<'a> {
-    let violated = row.violations().next().is_some();
     RowJson {
         row: row.row,
         kind: row.kind.name(),
         p_bits: format!("{:#010x}", row.p.to_bits()),
-        verdict: match (violated, row.passes()) {
-            (true, _) => "violated",
-            (false, true) => "passed",
-            (false, false) => "not-evaluated",
-        },
+        verdict: row.verdict(),
         oracle: match row.oracle {
             RowOracle::Nucleus(nucleus) => OracleJson::Nucleus {
                 count: nucleus.count,

@@ -7,6 +7,6 @@ mod json;
 mod selection;
 mod summary;
 
-pub use diagnostic::{Screen, render_issues};
+pub use diagnostic::{Screen, render_issues, rule_id};
 pub use human::human;
 pub use json::{SCHEMA, json};

@@ -2,6 +2,7 @@
 
 mod common;
 mod exit;
+mod receipt;
 mod recorded;
 mod screen;
 mod tamper;
