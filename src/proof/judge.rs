@@ -9,7 +9,7 @@ use crate::inputs::Inputs;
 use crate::kernels::faults::{Batch, EXACT, Model, Output};
 use crate::matrix::{Case, RowKind};
 use crate::policy::Policy;
-use crate::rules::{OracleRow, Row, SubjectRow, Verdict};
+use crate::rules::{Check, OracleRow, Row, SubjectRow, Verdict, Where};
 use crate::syntax::Spanned;
 
 /// A model with every place in which it runs: its outputs are the same in all of them.
@@ -41,6 +41,8 @@ pub(super) struct Tally {
     pub violated: BTreeMap<String, Vec<u32>>,
     /// Why a rule was left undecided, the first time.
     pub open: Option<String>,
+    /// The rows that were judged.
+    pub rows: usize,
 }
 
 /// A case with what all models on it share.
@@ -50,6 +52,20 @@ pub(super) struct Scene<'a> {
     batch: Batch<'a>,
     oracle: Vec<Option<OracleRow>>,
     exact: Vec<RowEvidence>,
+    further: bool,
+}
+
+/// Cases of up to so many logits get further calls. What a kernel does with its neighbours shows on small cases, and large
+/// ones would take five times as long.
+const FURTHER_LOGITS: usize = 1 << 19;
+
+/// Whether the policy demands further calls of every case.
+fn demands_further(policy: &Policy) -> bool {
+    policy.rules().any(|rule| match &rule.check {
+        Check::Repeatable(rule) => rule.recorded == Where::Everywhere,
+        Check::RowIndependent(rule) => rule.recorded == Where::Everywhere,
+        _ => false,
+    })
 }
 
 impl<'a> Scene<'a> {
@@ -61,31 +77,35 @@ impl<'a> Scene<'a> {
                 *slot = Some(OracleRow::new(*nucleus, row.logits));
             }
         }
-        let mut scene = Self { policy, case, batch, oracle, exact: Vec::new() };
+        let further = inputs.logits().len() <= FURTHER_LOGITS || demands_further(policy);
+        let mut scene = Self { policy, case, batch, oracle, exact: Vec::new(), further };
         scene.exact = scene.evidence(EXACT).0;
         scene
     }
 
     /// A model's evidence of the case, and the name of the other path that it took, if it took one.
     fn evidence(&self, model: Model) -> (Vec<RowEvidence>, Option<&'static str>) {
-        let batch = &self.batch;
-        let (rows, vocab) = (batch.len(), batch.vocab());
+        let (batch, vocab) = (&self.batch, self.batch.vocab());
         let first = (model.run)(batch, 0);
+        let own = |row: usize| RowEvidence::from_output(batch.row(row), slice(&first, row, vocab));
+        let mut evidence: Vec<RowEvidence> = (0..batch.len()).map(own).collect();
+        let path = if self.further { self.further_calls(model, &first, &mut evidence) } else { None };
+        (evidence, first.path.or(path))
+    }
+
+    /// Calls the model again, on each row alone, and on the case twice over; returns the other path of the largest call.
+    fn further_calls(&self, model: Model, first: &Output, evidence: &mut [RowEvidence]) -> Option<&'static str> {
+        let (batch, rows, vocab) = (&self.batch, self.batch.len(), self.batch.vocab());
         let again = (model.run)(batch, 1);
         let twice = (model.run)(&batch.select((0..rows).chain(0..rows)), 0);
-        let alone: Vec<Output> = (0..rows).map(|row| (model.run)(&batch.select([row]), 0)).collect();
-        let evidence = (0..rows).map(|row| {
-            let own = slice(&first, row, vocab);
-            let company = [slice(&twice, row, vocab), slice(&twice, rows + row, vocab)];
-            let alone = alone.get(row).map_or(&[][..], |alone| slice(alone, 0, vocab));
-            let company = company.into_iter().chain([alone]).map(|other| differing(own, other)).max();
-            RowEvidence {
-                repeat_differs: Some(differing(own, slice(&again, row, vocab))),
-                company_differs: company,
-                ..RowEvidence::from_output(batch.row(row), own)
-            }
-        });
-        (evidence.collect(), first.path.or(twice.path))
+        for (row, evidence) in evidence.iter_mut().enumerate() {
+            let alone = (model.run)(&batch.select([row]), 0);
+            let own = slice(first, row, vocab);
+            let company = [slice(&twice, row, vocab), slice(&twice, rows + row, vocab), slice(&alone, 0, vocab)];
+            evidence.repeat_differs = Some(differing(own, slice(&again, row, vocab)));
+            evidence.company_differs = company.into_iter().map(|other| differing(own, other)).max();
+        }
+        twice.path
     }
 
     /// Judges a model on this case, in each of its places.
@@ -121,6 +141,7 @@ impl<'a> Scene<'a> {
         if oracle.is_none() && kind != RowKind::Disabled {
             return;
         }
+        tally.rows += 1;
         let view = Row {
             kind,
             logits: self.batch.row(index),

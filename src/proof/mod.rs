@@ -14,9 +14,18 @@ use crate::kernels::mutations::MUTATIONS;
 use crate::matrix::{Case, Matrix};
 use crate::policy::Policy;
 use crate::root::ProjectRoot;
+use crate::syntax::{Issues, Source};
 
 /// The small generated cases that extend every matrix where it cannot see a fault.
-pub const ZOO: &str = include_str!("../../matrices/zoo.kdl");
+const ZOO: &str = include_str!("../../matrices/zoo.kdl");
+
+/// The zoo's own matrix.
+///
+/// # Errors
+/// Never, for the file that is part of the binary: a test reads it.
+pub fn zoo() -> Result<Matrix, Issues> {
+    Matrix::read(Source::new("matrices/zoo.kdl", ZOO))
+}
 
 /// Runs every model kernel on every case of the matrices, under the policy. What a matrix declares of recorded kernels'
 /// violations does not apply to models: they are judged by the rules alone. Declared rejections hold.
@@ -71,3 +80,6 @@ fn candidate(policy: &Policy) -> usize {
     let subjects = policy.evidence.subjects.iter().enumerate();
     subjects.max_by_key(|(_, subject)| rules(&subject.value)).map_or(0, |(index, _)| index)
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,14 +54,17 @@ pub struct ModelOutcome {
     pub catches: Vec<Catch>,
     /// The first case that left rows undecided, with the reason.
     pub open: Option<(String, String)>,
+    /// The rows on which it was judged.
+    pub judged: usize,
 }
 
 impl ModelOutcome {
     pub(super) fn new(model: Model, expected: Expected, subject: usize, company: Company) -> Self {
-        Self { model, expected, subject, company, catches: Vec::new(), open: None }
+        Self { model, expected, subject, company, catches: Vec::new(), open: None, judged: 0 }
     }
 
     pub(super) fn add(&mut self, matrix: usize, case: &str, tally: Tally) {
+        self.judged += tally.rows;
         let catch = |(rule, rows)| Catch { rule, matrix, case: case.to_owned(), rows };
         self.catches.extend(tally.violated.into_iter().map(catch));
         if let (None, Some(why)) = (&self.open, tally.open) {
