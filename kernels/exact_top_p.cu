@@ -20,8 +20,12 @@
 #define BINS 2048
 #define BINS_LOG2 11
 #define BINS_OF_BLOCK (BINS / CLUSTER)
-#define CAPACITY 3072
+#define CAPACITY LANES
 #define NO_KEY 0xffffffffffffffffULL
+// Below this difference a weight rounds to 0 units.
+#define NO_WEIGHT_BELOW (-44.0)
+// Beyond this distance from the maximum the binary64 exponential is exactly 0 as well.
+#define NOT_EXACT_WITHIN 750.0f
 
 typedef unsigned __int128 u128;
 
@@ -50,6 +54,7 @@ struct Shared {
     };
     // Written by every block of the cluster into every other's, by rank.
     u32 block_bits[2 * CLUSTER];
+    // The top bit says that some weight is not exact.
     u128 block_mass[CLUSTER];
     u64 block_low[CLUSTER], block_high[CLUSTER];
     // Written by the one block that finds it.
@@ -59,6 +64,9 @@ struct Shared {
     u32 cut_outcome;
     // Block 0's.
     u32 candidates;
+    // The same in every block.
+    u128 whole, target;
+    bool inexact;
     // This block's own.
     u32 own_candidates, own_base;
     u32 warp_bits[64];
@@ -66,18 +74,11 @@ struct Shared {
     u128 shared128[32];
 };
 
+// Arrives without ordering any memory access.
 static __device__ __forceinline__ void cluster_arrive()
 {
 #if CLUSTER > 1
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-#endif
-}
-
-// Arrives without ordering any memory access.
-static __device__ __forceinline__ void cluster_arrive_relaxed()
-{
-#if CLUSTER > 1
-    asm volatile("barrier.cluster.arrive.relaxed.aligned;");
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 #endif
 }
 
@@ -90,10 +91,18 @@ static __device__ __forceinline__ void cluster_wait()
 #endif
 }
 
+// A barrier of the cluster that also orders shared memory. The block's barrier comes first, so that one warp's fence
+// releases the writes of all: a fence a thread costs more than the rest of the barrier.
 static __device__ __forceinline__ void cluster_sync()
 {
+    __syncthreads();
+#if CLUSTER > 1
+    if (threadIdx.x < 32) {
+        asm volatile("fence.acq_rel.cluster;" ::: "memory");
+    }
     cluster_arrive();
     cluster_wait();
+#endif
 }
 
 // The address of `local`, a place in this block's shared memory, in the block of that rank.
@@ -155,6 +164,13 @@ static __device__ __forceinline__ u128 shuffle_up(u128 value, int distance)
     return (u128)high << 64 | low;
 }
 
+static __device__ __forceinline__ u128 shuffle(u128 value, u32 lane)
+{
+    const u64 low = __shfl_sync(0xffffffffu, (u64)value, lane);
+    const u64 high = __shfl_sync(0xffffffffu, (u64)(value >> 64), lane);
+    return (u128)high << 64 | low;
+}
+
 static __device__ __forceinline__ u128 shuffle_xor(u128 value, int mask)
 {
     const u64 low = __shfl_xor_sync(0xffffffffu, (u64)value, mask);
@@ -186,16 +202,13 @@ static __device__ __forceinline__ float logit_of(u64 key) { return logit_of_bits
 static __device__ __forceinline__ u64 weight(float logit, float row_max)
 {
     const double difference = (double)logit - (double)row_max;
-    if (difference < -44.0) {
+    if (difference < NO_WEIGHT_BELOW) {
         return 0;
     }
     int k;
     const double fraction = exp_parts(difference, &k);
     return __double2ull_rn(fraction * power_of_two(k + 62));
 }
-
-// The same, once in the code: fetching instructions is what a rarely run stage costs.
-static __device__ __noinline__ u64 cold_weight(float logit, float row_max) { return weight(logit, row_max); }
 
 // The first bins: linear in max - logit. Monotone, as each fp32 operation is.
 static __device__ __forceinline__ u32 first_bin(float logit, float row_max, float scale)
@@ -277,9 +290,11 @@ static __device__ void gather_bins(Shared *shared, u32 rank)
     }
 }
 
-// Finds the bin in which the running mass reaches the target. `base` is the mass before the first bin. On the first
-// call the target depends on the whole mass, which `whole` returns. All blocks return the same.
-static __device__ void find_bin(Shared *shared, u32 rank, bool first, float p, u128 base, u128 *whole, u128 *target)
+#define INEXACT ((u128)1 << 127)
+
+// Finds the bin in which the running mass reaches the target; `base` is the mass before the first bin. The first call
+// also finds the whole mass and sets the target.
+static __device__ void find_bin(Shared *shared, u32 rank, bool first, bool inexact, float p, u128 base)
 {
     constexpr u32 OWN = BINS_OF_BLOCK / 32;
     const u32 lane = threadIdx.x & 31;
@@ -293,84 +308,91 @@ static __device__ void find_bin(Shared *shared, u32 rank, bool first, float p, u
             own += shared->bins[lane * OWN + i];
         }
         running = scan_warp(own);
-        const u64 low = __shfl_sync(0xffffffffu, (u64)running, 31);
-        const u64 high = __shfl_sync(0xffffffffu, (u64)(running >> 64), 31);
+        const u128 mass = shuffle(running, 31);
         if (lane < CLUSTER) {
-            peer_store(&shared->block_mass[rank], lane, (u128)high << 64 | low);
+            peer_store(&shared->block_mass[rank], lane, inexact ? mass | INEXACT : mass);
         }
     }
     cluster_sync();
-    u128 before = base, sum = 0;
-#pragma unroll 1
-    for (u32 r = 0; r < CLUSTER; r++) {
-        before += r < rank ? shared->block_mass[r] : 0;
-        sum += shared->block_mass[r];
-    }
-    if (first) {
-        *whole = sum;
-        *target = target_of(p, sum);
-    }
     if (threadIdx.x < 32) {
-        u128 from = before + running - own;
-        if (from < *target && from + own >= *target) {
+        const u128 stated = lane < CLUSTER ? shared->block_mass[lane] : (u128)0;
+        const u128 block = stated & ~INEXACT;
+        const u128 through = scan_warp(block);
+        if (first) {
+            const bool any_inexact = __any_sync(0xffffffffu, stated != block);
+            const u128 whole = shuffle(through, 31);
+            const u128 target = target_of(p, whole);
+            if (lane == 0) {
+                shared->whole = whole;
+                shared->target = target;
+                shared->inexact = any_inexact;
+            }
+            __syncwarp();
+        }
+        const u128 target = shared->target;
+        u128 from = base + shuffle(through - block, rank) + running - own;
+        const bool here = from < target && from + own >= target;
+        const u32 ballot = __ballot_sync(0xffffffffu, here);
+        if (ballot != 0) {
             u32 b = lane * OWN;
 #pragma unroll 1
-            while (from + shared->bins[b] < *target) {
+            while (here && from + shared->bins[b] < target) {
                 from += shared->bins[b];
                 b += 1;
             }
-        #pragma unroll 1
-    for (u32 r = 0; r < CLUSTER; r++) {
-                peer_store(&shared->found_bin, r, rank * BINS_OF_BLOCK + b);
-                peer_store(&shared->found_before, r, from);
+            __syncwarp();
+            const u32 leader = __ffs(ballot) - 1;
+            b = __shfl_sync(0xffffffffu, b, leader);
+            from = shuffle(from, leader);
+            if (lane < CLUSTER) {
+                peer_store(&shared->found_bin, lane, rank * BINS_OF_BLOCK + b);
+                peer_store(&shared->found_before, lane, from);
             }
         }
     }
     cluster_sync();
 }
 
-// Sorts the first `count` keys, ascending; `size` is the power of two, at least LANES / 16, that they are padded to.
-static __device__ void sort_keys(u64 *keys, u32 count, u32 size)
+// Sorts a key a thread, ascending, over the first `size` threads (a power of two, at least 32); a bitonic sort. Within a
+// warp keys are exchanged by shuffles, beyond it through `keys`.
+static __device__ u64 sort_keys(u64 *keys, u64 key, u32 size)
 {
-#pragma unroll 1
-    for (u32 i = count + threadIdx.x; i < size; i += LANES) {
-        keys[i] = NO_KEY;
-    }
+    const u32 t = threadIdx.x;
 #pragma unroll 1
     for (u32 span = 2; span <= size; span <<= 1) {
 #pragma unroll 1
         for (u32 stride = span >> 1; stride > 0; stride >>= 1) {
-            __syncthreads();
-#pragma unroll 1
-            for (u32 pair = threadIdx.x; pair < size / 2; pair += LANES) {
-                const u32 i = 2 * pair - (pair & (stride - 1));
-                const u64 a = keys[i], b = keys[i + stride];
-                if ((a > b) == ((i & span) == 0)) {
-                    keys[i] = b;
-                    keys[i + stride] = a;
-                }
+            u64 other;
+            if (stride >= 32) {
+                __syncthreads();
+                keys[t] = key;
+                __syncthreads();
+                other = keys[t ^ stride];
+            } else {
+                other = __shfl_xor_sync(0xffffffffu, key, stride);
             }
+            const bool take_smaller = ((t & stride) == 0) == ((t & span) == 0);
+            key = (key < other) == take_smaller ? key : other;
         }
     }
-    __syncthreads();
+    return key;
 }
 
 // Block 0: the cut among the gathered keys, of which `before` is the mass ranked higher.
-static __device__ void cut_among(Shared *shared, u32 count, float row_max, u128 before, u128 target, u128 bound)
+static __device__ void cut_among(Shared *shared, u32 count, int vocab, float row_max, u128 before)
 {
-    u32 size = 64;
+    u32 size = 32;
     while (size < count) {
         size <<= 1;
     }
-    sort_keys(shared->keys, count, size);
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const u32 own = (size + LANES - 1) / LANES;
-    u128 mass = 0;
-#pragma unroll 1
-    for (u32 i = threadIdx.x * own; i < min((threadIdx.x + 1) * own, count); i++) {
-        mass += cold_weight(logit_of(shared->keys[i]), row_max);
+    const u64 key = sort_keys(shared->keys, threadIdx.x < count ? shared->keys[threadIdx.x] : NO_KEY, size);
+    u128 running = 0;
+    u64 mass = 0;
+    if (warp * 32 < count) {
+        mass = threadIdx.x < count ? weight(logit_of(key), row_max) : 0;
+        running = scan_warp(mass);
     }
-    const u128 running = scan_warp(mass);
     if (lane == 31) {
         shared->shared128[warp] = running;
     }
@@ -380,25 +402,17 @@ static __device__ void cut_among(Shared *shared, u32 count, float row_max, u128 
         shared->shared128[lane] = scan_warp(total) - total;
     }
     __syncthreads();
-    u128 from = before + shared->shared128[warp] + running - mass;
+    const u128 target = shared->target;
+    const u128 from = before + shared->shared128[warp] + running - mass;
     if (from < target && from + mass >= target) {
-        u32 i = threadIdx.x * own;
-        u64 last;
-#pragma unroll 1
-        while (true) {
-            last = cold_weight(logit_of(shared->keys[i]), row_max);
-            if (from + last >= target) {
-                break;
-            }
-            from += last;
-            i += 1;
-        }
-        const bool near = from + last - target < bound || (from > 0 && target - from <= bound);
-    #pragma unroll 1
-    for (u32 r = 0; r < CLUSTER; r++) {
-            peer_store(&shared->cut_key, r, shared->keys[i]);
-            peer_store(&shared->cut_outcome, r, near ? FLAGGED : CUT);
-        }
+        const u128 bound = shared->inexact ? (shared->whole >> 49) + (u128)vocab + 1 : (u128)0;
+        const bool near = from + mass - target < bound || (from > 0 && target - from <= bound);
+        shared->cut_key = key;
+        shared->cut_outcome = near ? FLAGGED : CUT;
+    }
+    __syncthreads();
+    if (threadIdx.x > 0 && threadIdx.x < CLUSTER) {
+        peer_store(&shared->cut_key, threadIdx.x, shared->cut_key);
     }
 }
 
@@ -487,7 +501,7 @@ extern "C" __global__ void
 #endif
 
     // No block may write into another's shared memory before that one has started.
-    cluster_arrive_relaxed();
+    cluster_arrive();
 
     // Load; the largest and smallest logit, as monotone bits: a NaN's lie above infinity's.
     u32 highest_bits = 0, lowest_bits = 0xffffffffu;
@@ -559,43 +573,49 @@ extern "C" __global__ void
             for (int j = 0; j < AT_ONCE; j++) {
                 const int i = first + j * LANES;
                 const float logit = i < count ? slice[i] : NEGATIVE_INFINITY;
-                const double difference = (double)logit - (double)row_max;
-                inexact |= difference != 0.0 && !(difference < -746.0);
+                inexact |= logit < row_max && row_max - logit <= NOT_EXACT_WITHIN;
                 masses[j] = weight(logit, row_max);
                 bins[j] = first_bin(logit, row_max, scale);
             }
             add_masses(shared, bins, masses);
         }
         inexact = __syncthreads_or(inexact);
-        if (threadIdx.x < CLUSTER) {
-            // The maxima's slot is free again: every block has passed the barrier after which it is read only above.
-            peer_store(&shared->block_low[rank], threadIdx.x, inexact ? 1ULL : 0ULL);
-        }
-        u128 whole, target;
-        find_bin(shared, rank, true, p_row, 0, &whole, &target);
-    #pragma unroll 1
-    for (u32 r = 0; r < CLUSTER; r++) {
-            inexact |= shared->block_low[r] != 0;
-        }
-        const u128 bound = inexact ? (whole >> 49) + (u128)vocab + 1 : (u128)0;
+        find_bin(shared, rank, true, inexact, p_row, 0);
         u128 before = shared->found_before;
         const u32 bin = shared->found_bin;
 
-        // Gather the bin's keys; divide its key range again while they are too many.
-        u64 low = 0, high = NO_KEY - 1;
+        // Gather the bin's keys; divide their range again while they are too many.
+        u64 low = 0, high = NO_KEY;
         bool by_bin = true;
         u32 candidates;
         while (true) {
-            u64 lowest = NO_KEY, highest = 0;
-#pragma unroll 2
-            for (int i = threadIdx.x; i < (count + 31) / 32 * 32; i += LANES) {
-                const float logit = i < count ? slice[i] : NEGATIVE_INFINITY;
-                const u64 key = key_of(logit, begin + i);
-                const bool candidate = i < count && key >= low && key <= high &&
-                                       (!by_bin || (first_bin(logit, row_max, scale) == bin && cold_weight(logit, row_max) > 0));
-                append(shared, candidate, key);
-                lowest = candidate ? min(lowest, key) : lowest;
-                highest = candidate ? max(highest, key) : highest;
+#pragma unroll 1
+            for (int start = 0; start < count; start += 4 * LANES) {
+                float logit[4];
+                bool candidate[4], any = false;
+#pragma unroll
+                for (int j = 0; j < 4; j++) {
+                    const int i = start + j * LANES + threadIdx.x;
+                    logit[j] = i < count ? slice[i] : NEGATIVE_INFINITY;
+                    const u64 key = key_of(logit[j], begin + i);
+                    const bool inside =
+                        by_bin ? first_bin(logit[j], row_max, scale) == bin : (key >= low && key <= high);
+                    candidate[j] = i < count && inside;
+                    any |= candidate[j];
+                }
+                if (__any_sync(0xffffffffu, any)) {
+#pragma unroll 1
+                    for (int j = 0; j < 4; j++) {
+                        const float of = j == 0 ? logit[0] : j == 1 ? logit[1] : j == 2 ? logit[2] : logit[3];
+                        const bool inside = j == 0   ? candidate[0]
+                                            : j == 1 ? candidate[1]
+                                            : j == 2 ? candidate[2]
+                                                     : candidate[3];
+                        // What has no weight is in no bin.
+                        const bool appended = inside && (double)of - (double)row_max >= NO_WEIGHT_BELOW;
+                        append(shared, appended, key_of(of, begin + start + j * LANES + threadIdx.x));
+                    }
+                }
             }
             candidates = collect(shared);
             if (candidates <= CAPACITY) {
@@ -603,7 +623,14 @@ extern "C" __global__ void
             }
             clear_bins(shared);
             if (by_bin) {
-                __syncthreads();
+                u64 lowest = NO_KEY, highest = 0;
+#pragma unroll 1
+                for (int i = threadIdx.x; i < count; i += LANES) {
+                    if (first_bin(slice[i], row_max, scale) == bin) {
+                        lowest = min(lowest, key_of(slice[i], begin + i));
+                        highest = max(highest, key_of(slice[i], begin + i));
+                    }
+                }
                 block_range(shared, &lowest, &highest);
                 if (threadIdx.x < CLUSTER) {
                     peer_store(&shared->block_low[rank], threadIdx.x, lowest);
@@ -612,8 +639,8 @@ extern "C" __global__ void
                 cluster_sync();
                 low = NO_KEY;
                 high = 0;
-            #pragma unroll 1
-    for (u32 r = 0; r < CLUSTER; r++) {
+#pragma unroll 1
+                for (u32 r = 0; r < CLUSTER; r++) {
                     low = min(low, shared->block_low[r]);
                     high = max(high, shared->block_high[r]);
                 }
@@ -621,8 +648,8 @@ extern "C" __global__ void
             const int bits = 64 - __clzll((long long)(high - low));
             const int shift = max(bits - BINS_LOG2, 0);
             __syncthreads();
-    #pragma unroll 1
-        for (int first = threadIdx.x; first < count; first += AT_ONCE * LANES) {
+#pragma unroll 1
+            for (int first = threadIdx.x; first < count; first += AT_ONCE * LANES) {
                 u32 bins[AT_ONCE];
                 u64 masses[AT_ONCE];
 #pragma unroll
@@ -630,15 +657,14 @@ extern "C" __global__ void
                     const int i = first + j * LANES;
                     const float logit = i < count ? slice[i] : NEGATIVE_INFINITY;
                     const u64 key = key_of(logit, begin + i);
-                    const bool candidate = i < count && key >= low && key <= high &&
-                                           (!by_bin || first_bin(logit, row_max, scale) == bin);
-                    masses[j] = candidate ? cold_weight(logit, row_max) : 0;
-                    bins[j] = candidate ? (u32)((key - low) >> shift) : 0;
+                    const bool inside = i < count && key >= low && key <= high;
+                    masses[j] = inside ? weight(logit, row_max) : 0;
+                    bins[j] = inside ? (u32)((key - low) >> shift) : 0;
                 }
                 add_masses(shared, bins, masses);
             }
             by_bin = false;
-            find_bin(shared, rank, false, p_row, before, &whole, &target);
+            find_bin(shared, rank, false, false, p_row, before);
             if (threadIdx.x == 0) {
                 shared->candidates = 0;
                 shared->own_candidates = 0;
@@ -649,7 +675,7 @@ extern "C" __global__ void
             cluster_sync();
         }
         if (rank == 0) {
-            cut_among(shared, candidates, row_max, before, target, bound);
+            cut_among(shared, candidates, vocab, row_max, before);
         }
         cluster_sync();
         cut_key = shared->cut_key;

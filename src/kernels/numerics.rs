@@ -99,8 +99,8 @@ pub const FRACTION_BITS: i32 = 62;
 /// Below this difference a weight rounds to 0 units.
 const NO_WEIGHT: f64 = -44.0;
 
-/// Below this difference the correctly rounded binary64 exponential is exactly 0.
-const EXACT_ZERO: f64 = -746.0;
+/// Beyond this distance from the maximum the correctly rounded binary64 exponential is exactly 0.
+const NOT_EXACT_WITHIN: f32 = 750.0;
 
 /// The weight exp(logit - max) in units of 2^-62: within 2^-51 relatively and half a unit of the exponential of the
 /// binary64 difference; exactly 2^62 for a maximum. Neither may be NaN, and max not infinite.
@@ -115,12 +115,12 @@ pub fn weight(logit: f32, max: f32) -> u64 {
     (fraction * power_of_two(k + FRACTION_BITS)).round_ties_even() as u64
 }
 
-/// Whether the weight of this difference is exact in both the fixed point and binary64: a maximum, or nothing at all.
+/// Whether a weight is exact in the fixed point and in binary64 alike: that of a maximum, or of a logit so far below it
+/// that both are 0.
 #[inline]
 #[must_use]
 pub fn weight_is_exact(logit: f32, max: f32) -> bool {
-    let difference = f64::from(logit) - f64::from(max);
-    difference == 0.0 || difference < EXACT_ZERO
+    !(logit < max && max - logit <= NOT_EXACT_WITHIN)
 }
 
 #[cfg(test)]
@@ -174,7 +174,7 @@ mod tests {
     fn only_maxima_and_vanished_weights_are_exact() {
         assert!(weight_is_exact(2.0, 2.0) && weight_is_exact(-1000.0, 0.0));
         assert!(!weight_is_exact(1.999, 2.0) && !weight_is_exact(-745.0, 0.0));
-        assert_eq!(core_math::exp(EXACT_ZERO), 0.0);
+        assert_eq!(core_math::exp(-749.9), 0.0);
         assert!(core_math::exp(-745.0) > 0.0);
     }
 }
