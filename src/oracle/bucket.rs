@@ -72,25 +72,30 @@ impl Histogram {
         self.shift = 20 - per_octave.min(20);
     }
 
-    /// Adds a block's weights.
+    /// Adds a block's weights; returns the largest.
     #[inline(always)]
-    pub(super) fn add_block<S: Simd>(&mut self, simd: S, weights: &Weights) {
-        let edge = simd.splat(self.lower_edge(BUCKETS - 1));
-        let Some(mass) = self.mass.first_chunk_mut::<{ BUCKETS + TAIL }>() else { return };
+    pub(super) fn add_block<S: Simd>(&mut self, simd: S, weights: &Weights) -> f64 {
+        let (shift, edge) = (self.shift, simd.splat(self.lower_edge(BUCKETS - 1)));
+        let Some(mass) = self.mass.first_chunk_mut::<{ BUCKETS + TAIL }>() else { return f64::INFINITY };
+        let mut top = simd.splat(0.0);
         for group in weights.as_chunks::<4>().0 {
             let vectors = [simd.load(&group[0]), simd.load(&group[1]), simd.load(&group[2]), simd.load(&group[3])];
             let largest = simd.max(simd.max(vectors[0], vectors[1]), simd.max(vectors[2], vectors[3]));
+            top = simd.max(top, largest);
             if simd.at_least(largest, edge) == 0 {
                 continue; // All in the tail.
             }
             let mut places = [[0u32; 8]; 4];
-            for ((weights, places), caps) in vectors.into_iter().zip(&mut places).zip(&TAIL_PLACES) {
-                simd.distances(weights, self.shift, caps, places);
+            for index in 0..4 {
+                simd.distances(vectors[index], shift, &TAIL_PLACES[index], &mut places[index]);
             }
-            for (&place, weight) in places.as_flattened().iter().zip(group.as_flattened()) {
-                mass[place as usize] += weight;
+            for index in 0..TAIL {
+                mass[places.as_flattened()[index] as usize] += group.as_flattened()[index];
             }
         }
+        let mut lanes = [0.0; 8];
+        simd.store(&mut lanes, top);
+        lanes.into_iter().fold(0.0, f64::max)
     }
 
     /// The lower edge of a bucket: weights below it are in later ones.

@@ -89,7 +89,7 @@ const fn table(bits: [u64; 16]) -> [f64; 16] {
     numbers
 }
 
-/// exp of each lane (none positive), and a bit for each lane that is undecided. Two vectors at once, step by step, so that
+/// exp of each lane (from -708 to 0; where it is less, the result is of no use), and a bit for each lane that is undecided. Two vectors at once, step by step, so that
 /// none waits for its own last step.
 #[inline(always)]
 pub(super) fn vector<S: Fused>(simd: S, x: [S::F64; 2]) -> ([S::F64; 2], [u8; 2]) {
@@ -117,8 +117,7 @@ pub(super) fn vector<S: Fused>(simd: S, x: [S::F64; 2]) -> ([S::F64; 2], [u8; 2]
     let above = both!(i => simd.add(high[i], simd.add(rest[i], simd.splat(DOUBT))));
     let below = both!(i => simd.add(high[i], simd.sub(rest[i], simd.splat(DOUBT))));
 
-    let undecided = both!(i => simd.differ(above[i], below[i]) | simd.at_least(simd.splat(SMALLEST), x[i]));
-    (both!(i => simd.scale(above[i], shifted[i])), undecided)
+    (both!(i => simd.scale(above[i], shifted[i])), both!(i => simd.differ(above[i], below[i])))
 }
 
 /// exp of one number, correctly rounded. exp(-746) is below half the smallest subnormal number.
@@ -126,25 +125,30 @@ pub(super) fn scalar(x: f64) -> f64 {
     if x < -746.0 { 0.0 } else { core_math::exp(x) }
 }
 
-/// The weights of `logits` (fp32, at most a block of them, none above `max`).
+/// The weights of `logits` (fp32, at most a block of them, from `low` to `max`).
 #[inline(always)]
-pub(super) fn weigh<S: Simd>(simd: S, logits: &[f32], max: f64, weights: &mut Weights) {
+pub(super) fn weigh<S: Simd>(simd: S, logits: &[f32], low: f64, max: f64, weights: &mut Weights) {
     let Some(logits) = logits.as_array::<TOKENS>() else {
         let mut padded = [max as f32; TOKENS];
         if let Some(row) = padded.get_mut(..logits.len()) {
             row.copy_from_slice(logits);
         }
-        weigh_full(simd, &padded, max, weights);
+        weigh_full::<S, true>(simd, &padded, max, weights);
         if let Some(padding) = weights.as_flattened_mut().get_mut(logits.len()..) {
             padding.fill(0.0);
         }
         return;
     };
-    weigh_full(simd, logits, max, weights);
+    if low - max < SMALLEST {
+        weigh_full::<S, true>(simd, logits, max, weights);
+    } else {
+        weigh_full::<S, false>(simd, logits, max, weights);
+    }
 }
 
+/// `DEEP` says that some differences may be below the vector code's smallest argument.
 #[inline(always)]
-fn weigh_full<S: Simd>(simd: S, logits: &[f32; TOKENS], max: f64, weights: &mut Weights) {
+fn weigh_full<S: Simd, const DEEP: bool>(simd: S, logits: &[f32; TOKENS], max: f64, weights: &mut Weights) {
     let mut undecided = [0u8; VECTORS];
     let (vectors, _) = logits.as_chunks::<8>();
     let maximum = simd.splat(max);
@@ -156,6 +160,11 @@ fn weigh_full<S: Simd>(simd: S, logits: &[f32; TOKENS], max: f64, weights: &mut 
             simd.store(weights, exponential);
         }
         *undecided = masks;
+        if DEEP {
+            for (undecided, difference) in undecided.iter_mut().zip(differences) {
+                *undecided |= simd.at_least(simd.splat(SMALLEST), difference);
+            }
+        }
     }
     let all = vectors.as_flattened();
     let (words, _) = undecided.as_chunks::<8>();
@@ -259,12 +268,15 @@ mod tests {
             type Output = ();
             #[inline(always)]
             fn run<S: Simd>(self, simd: S) {
-                weigh(simd, self.0, self.1, self.2);
+                let low = self.0.iter().copied().fold(f32::MAX, f32::min);
+                weigh(simd, self.0, f64::from(low), self.1, self.2);
             }
         }
         let mut random = Pcg64::new(3, 4);
         // Full and partial blocks; differences of many bits, subnormal results, underflow.
-        for (len, spread) in [(TOKENS, 30.0), (TOKENS, 760.0), (TOKENS, 1e30), (1, 1.0), (7, 40.0), (1000, 800.0)] {
+        for (len, spread) in
+            [(TOKENS, 30.0), (TOKENS, 707.9), (TOKENS, 760.0), (TOKENS, 1e30), (1, 1.0), (7, 40.0), (1000, 800.0)]
+        {
             let max = 1.0 + 1e-6f32;
             let logits: Vec<f32> =
                 (0..len).map(|_| max - spread * (random.next_u32() >> 8) as f32 / (1 << 24) as f32).collect();

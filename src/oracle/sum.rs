@@ -55,6 +55,18 @@ pub(super) enum Depth {
 }
 
 impl Depth {
+    /// What the exponentials of numbers need of which none is below `smallest`.
+    pub(super) fn of_difference(smallest: f64) -> Self {
+        // 37 and 82 times ln 2 are 25.6464... and 56.838...
+        if smallest >= -25.646 {
+            Self::Two
+        } else if smallest >= -56.838 {
+            Self::Three
+        } else {
+            Self::All
+        }
+    }
+
     /// What weights need of which none is below `smallest`. (Zeros need nothing.)
     pub(super) fn of(smallest: f64) -> Self {
         if smallest >= power(-37) {

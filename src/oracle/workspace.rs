@@ -19,6 +19,8 @@ pub struct Workspace {
     weights: Vec<Weights>,
     /// Each block's smallest logit.
     lows: Vec<f32>,
+    /// Each block's largest weight.
+    tops: Vec<f64>,
     histogram: Histogram,
     keys: Vec<RankKey>,
 }
@@ -37,6 +39,7 @@ impl Workspace {
             isa: Isa::detect(),
             weights: Vec::new(),
             lows: Vec::new(),
+            tops: Vec::new(),
             histogram: Histogram::new(),
             keys: Vec::new(),
         }
@@ -56,6 +59,7 @@ impl Workspace {
         self.weights.capacity() * size_of::<Weights>()
             + self.keys.capacity() * size_of::<RankKey>()
             + self.lows.capacity() * size_of::<f32>()
+            + self.tops.capacity() * size_of::<f64>()
             + self.histogram.bytes()
     }
 
@@ -159,8 +163,9 @@ impl Kernel for WeightsOf<'_> {
     fn run<S: Simd>(self, simd: S) -> Self::Output {
         let max = f64::from(Extent::of(self.logits, &mut self.workspace.lows)?.max);
         self.workspace.make_room(self.logits.len());
-        for (logits, weights) in self.logits.chunks(TOKENS).zip(&mut self.workspace.weights) {
-            exp::weigh(simd, logits, max, weights);
+        let blocks = self.logits.chunks(TOKENS).zip(&self.workspace.lows).zip(&mut self.workspace.weights);
+        for ((logits, &low), weights) in blocks {
+            exp::weigh(simd, logits, f64::from(low), max, weights);
         }
         Ok(())
     }
@@ -251,12 +256,14 @@ fn from_ordered(ordered: i32) -> f32 {
 #[inline(always)]
 fn weigh<S: Simd>(simd: S, workspace: &mut Workspace, logits: &[f32], max: f64) -> ExactSum {
     workspace.make_room(logits.len());
+    workspace.tops.clear();
     let mut sum = ExactSum::ZERO;
     let blocks = logits.chunks(TOKENS).zip(&workspace.lows).zip(&mut workspace.weights);
     for ((logits, &low), weights) in blocks {
-        exp::weigh(simd, logits, max, weights);
-        sum.add_block(simd, weights, Depth::of(exp::scalar(f64::from(low) - max)));
-        workspace.histogram.add_block(simd, weights);
+        let low = f64::from(low);
+        exp::weigh(simd, logits, low, max, weights);
+        sum.add_block(simd, weights, Depth::of_difference(low - max));
+        workspace.tops.push(workspace.histogram.add_block(simd, weights));
     }
     sum
 }
@@ -270,12 +277,15 @@ struct Head {
 /// Counts and sums the tokens before `range`, and puts the keys of those in it into `workspace.keys`.
 #[inline(always)]
 fn split<S: Simd>(simd: S, workspace: &mut Workspace, logits: &[f32], range: Range) -> Head {
-    let Workspace { weights, keys, .. } = workspace;
+    let Workspace { weights, tops, keys, .. } = workspace;
     keys.clear();
     let mut head = Head { count: 0, sum: ExactSum::ZERO };
     let depth = Depth::of(range.above);
     let (above, lowest) = (simd.splat(range.above), simd.splat(range.lowest));
-    for (block, weights) in weights.iter().enumerate() {
+    for (block, (weights, &top)) in weights.iter().zip(tops.iter()).enumerate() {
+        if top < range.lowest {
+            continue;
+        }
         let (mut before, mut reached) = ([0u8; VECTORS], [0u8; VECTORS]);
         for ((weights, before), reached) in weights.iter().zip(&mut before).zip(&mut reached) {
             let weights = simd.load(weights);
