@@ -9,7 +9,7 @@ use super::tally::RuleTally;
 use crate::digest::Sha256;
 use crate::evidence::Subject;
 use crate::matrix::{Matrix, RowKind};
-use crate::oracle::{Nucleus, OracleError};
+use crate::oracle::{Certificate, Nucleus, OracleError};
 use crate::policy::Policy;
 use crate::rules::Finding;
 
@@ -170,6 +170,8 @@ pub struct RowOutcome {
     pub p: f32,
     /// What the oracle said.
     pub oracle: RowOracle,
+    /// Whether the nucleus is also the one of exact reals, where the row has one. Changes no verdict.
+    pub certificate: Option<Certificate>,
     /// The subjects' outputs in numbers, in the order of the subjects.
     pub subjects: Vec<SubjectFacts>,
     /// Every rule of the row's kind, by index into the policy's rules.

@@ -6,7 +6,7 @@ use super::outcome::{Judgement, RowOracle, RowOutcome, Status, SubjectFacts, Vio
 use crate::evidence::{CaseEvidence, KeptSet};
 use crate::inputs::Inputs;
 use crate::matrix::{Case, Expectation, RowKind};
-use crate::oracle::{Nucleus, OracleError};
+use crate::oracle::{Nucleus, OracleError, certificate};
 use crate::policy::{Policy, RuleSpec};
 use crate::rules::{Finding, OracleRow, Row, SubjectRow, Verdict};
 
@@ -34,6 +34,7 @@ pub(super) fn judge(
         kind,
         p,
         oracle: RowOracle::Disabled,
+        certificate: None,
         subjects: Vec::new(),
         judgements: Vec::new(),
         absent: Vec::new(),
@@ -50,6 +51,7 @@ pub(super) fn judge(
     }
     let oracle = nucleus.map(|nucleus| OracleRow::new(nucleus, logits));
     outcome.oracle = nucleus.map_or(RowOracle::Disabled, RowOracle::Nucleus);
+    outcome.certificate = nucleus.map(|nucleus| certificate(logits, p, &nucleus));
     let subjects: Vec<SubjectRow<'_>> = scope
         .preflight
         .subjects

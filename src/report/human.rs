@@ -102,6 +102,17 @@ fn reports(run: &Run, screen: &Screen, out: &mut String) {
     out.push('\n');
 }
 
+/// Counts of certificates: whether the binary64 nuclei are also those of exact reals.
+fn certificates(run: &Run) -> String {
+    let all: Vec<_> = run.cases.iter().flat_map(|case| &case.rows).filter_map(|row| row.certificate).collect();
+    let mut names: Vec<&str> = all.iter().map(|certificate| certificate.name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let count = |name: &str| all.iter().filter(|certificate| certificate.name() == name).count();
+    let counts: Vec<String> = names.iter().map(|name| format!("{} {name}", count(name))).collect();
+    format!("nuclei of exact reals: {}", if counts.is_empty() { "none".to_owned() } else { counts.join(", ") })
+}
+
 fn verdict(run: &Run, screen: &Screen, out: &mut String) {
     let rows: usize = run.cases.iter().map(|case| case.rows.len()).sum();
     let violated = run.cases.iter().flat_map(|case| &case.rows).filter(|row| row.violations().next().is_some()).count();
@@ -114,6 +125,7 @@ fn verdict(run: &Run, screen: &Screen, out: &mut String) {
         run.elapsed.as_secs_f64()
     );
     out.push_str(&wrapped("", &counts, screen));
+    out.push_str(&wrapped("", &certificates(run), screen));
     let execution = match run.execution {
         Execution::Complete => "complete",
         Execution::Stopped => "stopped before a verdict",

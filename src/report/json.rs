@@ -8,6 +8,7 @@ use crate::gate::{
     CaseOutcome, Decision, Execution, ExitCode, Fault, FaultClass, Place, RowOracle, RowOutcome, Run, Status,
     Violation, ViolationOf,
 };
+use crate::oracle::Certificate;
 
 /// The schema of the JSON report.
 pub const SCHEMA: &str = "nucleus-gate/report/v1";
@@ -111,9 +112,21 @@ struct RowJson<'a> {
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 enum OracleJson {
-    Nucleus { count: u32, last_kept: u32, next_dropped: Option<u32>, normalizer_bits: String, target_bits: String },
+    Nucleus {
+        count: u32,
+        last_kept: u32,
+        next_dropped: Option<u32>,
+        normalizer_bits: String,
+        target_bits: String,
+        /// Whether it is also the nucleus of exact reals.
+        certificate: Option<&'static str>,
+        /// The precision that a certificate needed beyond binary64's.
+        certificate_bits: Option<u32>,
+    },
     Disabled,
-    Rejected { code: &'static str },
+    Rejected {
+        code: &'static str,
+    },
 }
 
 #[derive(Serialize)]
@@ -293,6 +306,8 @@ fn row_json<'a>(run: &'a Run, row: &'a RowOutcome) -> RowJson<'a> {
                 next_dropped: nucleus.next_dropped,
                 normalizer_bits: format!("{:#018x}", nucleus.normalizer.to_bits()),
                 target_bits: format!("{:#018x}", nucleus.target.to_bits()),
+                certificate: row.certificate.map(Certificate::name),
+                certificate_bits: row.certificate.and_then(Certificate::bits),
             },
             RowOracle::Disabled => OracleJson::Disabled,
             RowOracle::Rejected(error) => OracleJson::Rejected { code: error.code() },
