@@ -19,14 +19,14 @@
 //!
 //! # When more bits are needed
 //!
-//! Else intervals of 128 bits, and twice as many as long as they do not decide: see [`interval`].
+//! Else intervals of 128 bits, and twice as many as long as they do not decide: see [`interval`] and [`excess`].
 //!
 //! # Why only one kind of tie exists
 //!
 //! P(k) = p * Z says that a sum of exp(v), over the row's distinct logits v, with coefficients (p * tokens of v) - (tokens of
 //! v among the k), is 0. The logits are rational and distinct, so by the Lindemann-Weierstrass theorem all the coefficients
 //! are 0. But one of a logit whose tokens are all among the k, or all not, is not 0 for p in (0, 1); and at most one logit is
-//! split. So the row has one distinct logit, and k = p * tokens. Intervals hold such a row exactly, and find [0, 0].
+//! split. So the row has one distinct logit, and k = p * tokens, which binary64 tells exactly.
 
 mod interval;
 
@@ -52,7 +52,8 @@ pub enum Certificate {
         /// The precision that was needed.
         bits: u32,
     },
-    /// Not an exact tie, and still not decided by intervals of `bits` bits, the most that are tried.
+    /// Not an exact tie, and not decided by intervals of `bits` bits, the most that are tried: the exponentials of several
+    /// levels cancel to that many bits. No such row is known.
     Undecided {
         /// The precision that did not suffice.
         bits: u32,
@@ -122,7 +123,7 @@ pub fn certificate(logits: &[f32], p: f32, nucleus: &Nucleus) -> Certificate {
         return Certificate::Proven;
     }
     let levels = levels(logits, nucleus.count as usize);
-    decide(&levels, p, nucleus.max_logit, MOST_BITS)
+    decide(&levels, p)
 }
 
 /// The tokens of one distinct logit.
@@ -158,13 +159,13 @@ fn levels(logits: &[f32], count: usize) -> Vec<Level> {
 }
 
 /// Intervals of more and more bits.
-fn decide(levels: &[Level], p: f32, max: f32, most_bits: u32) -> Certificate {
+fn decide(levels: &[Level], p: f32) -> Certificate {
     let mut bits = FIRST_BITS;
     loop {
-        if let Some(certificate) = attempt(levels, p, max, bits) {
+        if let Some(certificate) = attempt(levels, p, bits) {
             return certificate;
         }
-        if bits >= most_bits {
+        if bits >= MOST_BITS {
             return Certificate::Undecided { bits };
         }
         bits *= 2;
@@ -172,30 +173,42 @@ fn decide(levels: &[Level], p: f32, max: f32, most_bits: u32) -> Certificate {
 }
 
 /// What intervals of `bits` bits say, if they decide.
-fn attempt(levels: &[Level], p: f32, max: f32, bits: u32) -> Option<Certificate> {
-    let zero = || Interval::of(0.0, bits);
-    // The mass of the nucleus and of the rest; then without the nucleus's last token.
-    let [mut mass, mut rest, mut mass_before, mut rest_before] = [zero(), zero(), zero(), zero()];
-    for level in levels {
-        let weight = Interval::exp_difference(level.logit, max, bits);
-        let of = |tokens: u32| weight.times(&Interval::of(f64::from(tokens), bits));
-        mass = mass.plus(&of(level.kept));
-        rest = rest.plus(&of(level.tokens - level.kept));
-        mass_before = mass_before.plus(&of(level.kept_before));
-        rest_before = rest_before.plus(&of(level.tokens - level.kept_before));
+fn attempt(levels: &[Level], p: f32, bits: u32) -> Option<Certificate> {
+    // P(count) - p * Z must not be negative, P(count - 1) - p * Z must be.
+    let above = excess(levels.iter().map(|level| (level.logit, level.tokens, level.kept)), p, bits);
+    let below = excess(levels.iter().map(|level| (level.logit, level.tokens, level.kept_before)), p, bits);
+    match (above, below) {
+        (None, _) => Some(Certificate::ExactTie),
+        (Some(above), Some(below)) if above.is_positive() && below.is_negative() => {
+            Some(Certificate::ProvenWide { bits })
+        }
+        (Some(above), below) => {
+            let reached_before = below.is_none_or(|below| !below.may_be_negative());
+            (above.is_negative() || reached_before).then_some(Certificate::Disproved { bits })
+        }
     }
+}
+
+/// The sign of P - p * Z, as an interval, for the tokens kept of each level (logit, tokens, kept), the largest logit first.
+/// `None` where it is exactly 0.
+///
+/// Leading levels of which exactly p is kept cancel. What is left is divided by its first exponential, which changes no
+/// sign: so a level however light decides where all heavier ones cancel.
+fn excess(levels: impl Iterator<Item = (f32, u32, u32)>, p: f32, bits: u32) -> Option<Interval> {
+    // Exact in binary64: 24 bits times 18.
+    let cancels = |&(_, tokens, kept): &(f32, u32, u32)| f64::from(p) * f64::from(tokens) == f64::from(kept);
+    let mut levels = levels.skip_while(cancels).peekable();
+    let base = levels.peek()?.0;
+    let (mut mass, mut rest) = (Interval::of(0.0, bits), Interval::of(0.0, bits));
+    for (logit, tokens, kept) in levels {
+        let weight = Interval::exp_difference(logit, base, bits);
+        mass = mass.plus(&weight.times(&Interval::of(f64::from(kept), bits)));
+        rest = rest.plus(&weight.times(&Interval::of(f64::from(tokens - kept), bits)));
+    }
+    // With Z = mass + rest.
     let p = Interval::of(f64::from(p), bits);
     let complement = Interval::of(1.0, bits).minus(&p);
-    // P - p * Z, with Z = mass + rest.
-    let above = complement.times(&mass).minus(&p.times(&rest));
-    let below = p.times(&rest_before).minus(&complement.times(&mass_before));
-    if above.is_zero() {
-        return Some(Certificate::ExactTie);
-    }
-    if above.is_positive() && below.is_positive() {
-        return Some(Certificate::ProvenWide { bits });
-    }
-    (above.is_negative() || !below.may_be_positive()).then_some(Certificate::Disproved { bits })
+    Some(complement.times(&mass).minus(&p.times(&rest)))
 }
 
 #[cfg(test)]
@@ -239,18 +252,19 @@ mod tests {
         // The target is visibly above 2: three tokens, but the margin is within binary64's bounds.
         assert_eq!(of(&row(-33.0), 0.5), (3, Certificate::ProvenWide { bits: 128 }));
         assert_eq!(of(&row(-28.0), 0.5), (3, Certificate::Proven));
-        // The target rounds to 2, which two tokens reach. In exact reals they fall short of it by e^-100 / 2.
-        assert_eq!(of(&row(-100.0), 0.5), (2, Certificate::Disproved { bits: 256 }));
-        assert_eq!(of(&row(-300.0), 0.5), (2, Certificate::Disproved { bits: 512 }));
-        assert_eq!(of(&row(-2000.0), 0.5), (2, Certificate::Disproved { bits: 4096 }));
-        // Too light for the most bits that are tried: named as undecided, not as a tie.
-        assert_eq!(of(&row(-1e30), 0.5), (2, Certificate::Undecided { bits: 4096 }));
+        // The target rounds to 2, which two tokens reach. In exact reals they fall short of it by half the light one, however
+        // light it is.
+        for light in [-100.0, -2000.0, -1e30] {
+            assert_eq!(of(&row(light), 0.5), (2, Certificate::Disproved { bits: 128 }), "{light}");
+        }
         // p is the fp32 below 1/3, and a light token makes up for it: p * Z is 1 + 2e-14 or, with two still lighter ones, 1 -
         // 2e-14.
         let p = f32::from_bits(0x3eaa_aaaa);
         assert_eq!(of(&[0.0, 0.0, 0.0, -15.536_92], p), (2, Certificate::ProvenWide { bits: 128 }));
         let logits = [0.0, 0.0, 0.0, -15.536_921, -32.0, -32.0];
         assert_eq!(of(&logits, p), (1, Certificate::ProvenWide { bits: 128 }));
+        // Too few bits decide nothing, and say so.
+        assert_eq!(attempt(&super::levels(&logits, 1), p, 40), None);
         assert_eq!(of(&logits[..4], p), (1, Certificate::Proven));
     }
 
@@ -259,9 +273,9 @@ mod tests {
     fn a_wrong_count_is_disproved() {
         let logits = [1.5f32, 0.5, 0.25, -1.0, -4.0];
         let count = nucleus(&logits, 0.9).unwrap().count as usize;
-        assert_eq!(decide(&levels(&logits, count), 0.9, 1.5, MOST_BITS), Certificate::ProvenWide { bits: 128 });
+        assert_eq!(decide(&levels(&logits, count), 0.9), Certificate::ProvenWide { bits: 128 });
         for wrong in [count - 1, count + 1] {
-            let certificate = decide(&levels(&logits, wrong), 0.9, 1.5, MOST_BITS);
+            let certificate = decide(&levels(&logits, wrong), 0.9);
             assert_eq!(certificate, Certificate::Disproved { bits: 128 }, "{wrong}");
         }
     }
