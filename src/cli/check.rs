@@ -18,6 +18,19 @@ use crate::report;
 pub(super) struct Check {
     #[command(flatten)]
     files: Files,
+    #[command(flatten)]
+    reporting: Reporting,
+    /// Judge this case alone. A selection never ends in a verdict: no receipt, exit code 3
+    #[arg(long, value_name = "NAME")]
+    case: Option<String>,
+    /// Judge this row of the case alone
+    #[arg(long, value_name = "N", requires = "case")]
+    row: Option<u32>,
+}
+
+/// What a judged run leaves behind.
+#[derive(Debug, clap::Args)]
+pub(super) struct Reporting {
     /// Where the receipt is written
     #[arg(long, value_name = "FILE", default_value = "nucleus-gate-receipt.json")]
     receipt: PathBuf,
@@ -27,12 +40,6 @@ pub(super) struct Check {
     /// Also write the report to a file, as in json=report.json
     #[arg(long, value_name = "FORMAT=FILE", value_parser = output)]
     output: Vec<Output>,
-    /// Judge this case alone. A selection never ends in a verdict: no receipt, exit code 3
-    #[arg(long, value_name = "NAME")]
-    case: Option<String>,
-    /// Judge this row of the case alone
-    #[arg(long, value_name = "N", requires = "case")]
-    row: Option<u32>,
 }
 
 /// What a report is written as.
@@ -64,17 +71,24 @@ impl Check {
         let Loaded { policy, matrix, root } = self.files.load()?;
         let selection = self.case.clone().map(|case| Selection { case, row: self.row });
         let run = gate::run(&policy, &matrix, &gate::Context { root: &root, started, selection });
+        self.reporting.report(&run, self.case.is_none())
+    }
+}
+
+impl Reporting {
+    /// Writes the files of a judged run, the receipt if it may have one, and prints it.
+    pub(super) fn report(&self, run: &Run, with_receipt: bool) -> Result<ExitCode, Failure> {
         let mut files = Vec::new();
         for output in &self.output {
-            files.push((output.path.as_path(), render(&run, output.format, &report::Screen::plain())?.into_bytes()));
+            files.push((output.path.as_path(), render(run, output.format, &report::Screen::plain())?.into_bytes()));
         }
-        if self.case.is_none() {
-            files.push((self.receipt.as_path(), receipt(&run)?));
+        if with_receipt {
+            files.push((self.receipt.as_path(), receipt(run)?));
         }
-        let written = write_all(&run, &files);
-        let printed = screen::print(&render(&run, self.format, &screen::stdout())?);
+        let written = write_all(run, &files);
+        let printed = screen::print(&render(run, self.format, &screen::stdout())?);
         written.and(printed)?;
-        Ok(ExitCode::of(&run))
+        Ok(ExitCode::of(run))
     }
 }
 

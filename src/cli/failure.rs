@@ -1,7 +1,7 @@
 //! Why a call ends before there is an outcome to report.
 
 use crate::fsio::FileError;
-use crate::gate::ExitCode;
+use crate::gate::{ExitCode, Fault, FaultClass};
 use crate::report::render_issues;
 use crate::syntax::Issues;
 use crate::text::sanitize;
@@ -38,6 +38,17 @@ impl Failure {
     /// A file that could not be written: the run has no record, and so no verdict.
     pub fn unwritten(error: &FileError) -> Self {
         Self::stopped(error.code(), error.to_string(), "free the path, or name another file")
+    }
+
+    /// What the gate would say of a case.
+    pub fn fault(fault: &Fault) -> Self {
+        let exit = match fault.class {
+            FaultClass::Drift => ExitCode::Drift,
+            FaultClass::Invocation => ExitCode::Invocation,
+            FaultClass::Stopped => ExitCode::Stopped,
+            FaultClass::NothingEvaluated => ExitCode::NothingEvaluated,
+        };
+        Self::Message { exit, code: fault.code.clone(), message: fault.message.clone(), help: fault.help.clone() }
     }
 
     /// An error of the program itself.

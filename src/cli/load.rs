@@ -8,8 +8,8 @@ use crate::policy::{Policy, builtin};
 use crate::root::ProjectRoot;
 use crate::syntax::Source;
 
-/// The policy of a call without `--policy`.
-pub(super) const DEFAULT_POLICY: &str = "policies/split-top-p.kdl";
+/// The shipped policy of a call without `--policy`.
+pub(super) const DEFAULT_POLICY: &str = "split-top-p";
 
 /// The matrix of a call without `--matrix`.
 pub(super) const DEFAULT_MATRIX: &str = "matrices/vllm-large-logit-fix.kdl";
@@ -42,11 +42,16 @@ pub(super) struct Loaded {
 impl Files {
     /// Reads both files and finds the root. All issues of both are reported.
     pub(super) fn load(&self) -> Result<Loaded, Failure> {
+        self.load_with(DEFAULT_POLICY, DEFAULT_MATRIX)
+    }
+
+    /// The same, with another policy (a shipped one's name) and another matrix where none is named.
+    pub(super) fn load_with(&self, default_policy: &str, default_matrix: &str) -> Result<Loaded, Failure> {
         let base = self.base()?;
-        let policy = self.policy(base.as_ref());
+        let policy = self.policy(base.as_ref(), default_policy);
         let matrix = match (&self.matrix, &base) {
             (Some(path), _) => read_matrix(path),
-            (None, Some(base)) => read_matrix(&base.path().join(DEFAULT_MATRIX)),
+            (None, Some(base)) => read_matrix(&base.path().join(default_matrix)),
             (None, None) => Err(Failure::invocation(
                 "cli::no-matrix",
                 "there is no matrix here: this folder is not inside a checkout",
@@ -86,22 +91,23 @@ impl Files {
         })
     }
 
-    fn policy(&self, base: Option<&ProjectRoot>) -> Result<Policy, Failure> {
-        let source = match (self.policy.as_deref(), base) {
+    fn policy(&self, base: Option<&ProjectRoot>, default: &str) -> Result<Policy, Failure> {
+        let shipped = base.map(|base| base.path().join("policies").join(format!("{default}.kdl")));
+        let source = match (self.policy.as_deref(), shipped) {
             (Some(name), _) if name.starts_with("builtin:") => builtin(name).ok_or_else(|| {
                 let help = crate::policy::builtin_names().join(", ");
                 Failure::invocation("cli::unknown-builtin", format!("there is no {name}"), format!("there are: {help}"))
             })?,
             (Some(path), _) => read(Path::new(path))?,
-            (None, Some(base)) if base.path().join(DEFAULT_POLICY).exists() => read(&base.path().join(DEFAULT_POLICY))?,
-            (None, _) => builtin("builtin:split-top-p")
-                .ok_or_else(|| Failure::internal("the default policy is not part of this binary"))?,
+            (None, Some(shipped)) if shipped.exists() => read(&shipped)?,
+            (None, _) => builtin(&format!("builtin:{default}"))
+                .ok_or_else(|| Failure::internal(format!("the policy {default} is not part of this binary")))?,
         };
         Policy::read(source).map_err(|issues| Failure::Issues(vec![issues]))
     }
 }
 
-fn read_matrix(path: &Path) -> Result<Matrix, Failure> {
+pub(super) fn read_matrix(path: &Path) -> Result<Matrix, Failure> {
     Matrix::read(read(path)?).map_err(|issues| Failure::Issues(vec![issues]))
 }
 

@@ -1,8 +1,12 @@
 //! The command line: one file a subcommand, no logic of its own.
 
+mod backend;
+mod capture;
 mod check;
 mod failure;
+mod inputs;
 mod load;
+mod run;
 mod screen;
 
 pub use failure::Failure;
@@ -22,6 +26,9 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(check::Check),
+    Run(run::Run),
+    Capture(capture::Capture),
+    Inputs(inputs::Inputs),
 }
 
 /// Runs the command line of this process. Never panics: an internal error is exit code 70.
@@ -37,6 +44,9 @@ pub fn main() -> ExitCode {
     };
     let outcome = match cli.command {
         Command::Check(check) => check.run(),
+        Command::Run(run) => run.run(),
+        Command::Capture(capture) => capture.run(),
+        Command::Inputs(inputs) => inputs.run(),
     };
     outcome.unwrap_or_else(|failure| failure.report())
 }

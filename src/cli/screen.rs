@@ -39,3 +39,9 @@ fn screen(terminal: bool) -> Screen {
     let width = columns.or(measured).unwrap_or(DEFAULT_WIDTH).clamp(40, MAX_WIDTH);
     Screen { width, color: terminal && !set("NO_COLOR") && !dumb }
 }
+
+/// Says something on stderr that is neither data nor an error.
+pub(super) fn note(text: &str) {
+    // A closed stderr changes nothing of the outcome.
+    let _ = writeln!(std::io::stderr().lock(), "note: {}", crate::text::sanitize(text));
+}

@@ -28,6 +28,8 @@ pub struct Recording<'a> {
     pub output: &'a [f32],
     /// How it was launched.
     pub dispatch: &'a Dispatch,
+    /// Where the kernel was called again on the same batch: the tokens of each row whose output bits differed, [batch].
+    pub repeat_differs: Option<&'a [u32]>,
 }
 
 /// Why a recording was not written.
@@ -76,10 +78,13 @@ impl RecordingError {
 /// # Errors
 /// [`RecordingError::Shape`].
 pub fn encode_case(recording: &Recording<'_>) -> Result<Vec<u8>, RecordingError> {
-    let Recording { case, inputs, output, dispatch } = *recording;
+    let Recording { case, inputs, output, dispatch, repeat_differs } = *recording;
     let (batch, vocab, expected) = (inputs.batch(), inputs.vocab(), inputs.logits().len());
     if output.len() != expected {
         return Err(RecordingError::Shape { case: case.to_owned(), found: output.len(), expected });
+    }
+    if let Some(rows) = repeat_differs.filter(|rows| rows.len() != batch) {
+        return Err(RecordingError::Shape { case: case.to_owned(), found: rows.len(), expected: batch });
     }
     let pairs = inputs.logits().par_chunks_exact(vocab).zip(output.par_chunks_exact(vocab));
     let rows: Vec<RowEvidence> = pairs.map(|(logits, output)| RowEvidence::from_output(logits, output)).collect();
@@ -92,15 +97,22 @@ pub fn encode_case(recording: &Recording<'_>) -> Result<Vec<u8>, RecordingError>
         ("output_sha256", Sha256::of_f32(output).to_string()),
         ("dispatch", dispatch.canonical.clone()),
     ]);
+    let counts = |name, counts: &[u32]| {
+        let data = counts.iter().flat_map(|count| count.to_le_bytes()).collect();
+        Tensor { name, dtype: Dtype::U32, shape: vec![batch], data }
+    };
+    let mut tensors: Vec<Tensor<'_>> = repeat_differs.map(|rows| counts("repeat_differs", rows)).into_iter().collect();
     if rows.iter().any(|row| row.nan > 0 || row.altered > 0) {
         let data = output.iter().flat_map(|value| value.to_le_bytes()).collect();
         let output = Tensor { name: "output", dtype: Dtype::F32, shape: vec![batch, vocab], data };
-        return Ok(encode(&metadata, &[output]));
+        tensors.push(output);
+        return Ok(encode(&metadata, &tensors));
     }
-    let zeros = |name| Tensor { name, dtype: Dtype::U32, shape: vec![batch], data: vec![0; 4 * batch] };
+    let zeros = vec![0; batch];
     let data = rows.iter().flat_map(|row| row.kept.to_lsb_bytes()).collect();
     let kept = Tensor { name: "kept", dtype: Dtype::U8, shape: vec![batch, vocab.div_ceil(8)], data };
-    Ok(encode(&metadata, &[zeros("altered"), zeros("nan"), kept]))
+    tensors.extend([counts("altered", &zeros), counts("nan", &zeros), kept]);
+    Ok(encode(&metadata, &tensors))
 }
 
 /// Writes a bundle of `subject` and its `cases` (name and evidence file, in the subject's order) as `folder`, whole or

@@ -25,7 +25,7 @@ fn dispatch() -> Dispatch {
 }
 
 fn encoded(inputs: &Inputs, output: &[f32]) -> Vec<u8> {
-    encode_case(&Recording { case: "c", inputs, output, dispatch: &dispatch() }).unwrap()
+    encode_case(&Recording { case: "c", inputs, output, dispatch: &dispatch(), repeat_differs: None }).unwrap()
 }
 
 fn read(bytes: &[u8]) -> Result<CaseEvidence, EvidenceError> {
@@ -205,7 +205,7 @@ fn a_written_bundle_reads_back() {
     assert_eq!(error(&subject(&[]), &[("c", bytes.clone())], &other), "recording-case");
     assert_eq!(error(&subject(&["../c"]), &[("../c", bytes)], &other), "recording-case");
     assert!(!other.exists());
-    let shape = Recording { case: "c", inputs: &sample(), output: &[0.0], dispatch: &dispatch() };
+    let shape = Recording { case: "c", inputs: &sample(), output: &[0.0], dispatch: &dispatch(), repeat_differs: None };
     assert_eq!(encode_case(&shape).expect_err("must be refused").code(), "recording-shape");
 }
 

@@ -5,6 +5,7 @@
 //! the CPU. And models of faults. They produce outputs and say how; they judge nothing.
 
 mod backend;
+pub mod capture;
 pub mod cpu;
 pub mod cuda;
 pub mod faults;

@@ -4,6 +4,7 @@ mod case;
 mod decode;
 mod expectation;
 mod model;
+mod repin;
 #[cfg(test)]
 mod tests;
 
@@ -11,3 +12,4 @@ pub use expectation::Expectation;
 pub use model::{
     Case, CaseKind, ForceSpec, InputPins, MAX_ROWS, Matrix, Origin, REJECTIONS, RowKind, SourcePin, SubjectSpec,
 };
+pub use repin::{Pinned, repin};

@@ -2,9 +2,10 @@
 
 use crate::syntax::Source;
 
-const SHIPPED: [(&str, &str); 2] = [
+const SHIPPED: [(&str, &str); 3] = [
     ("builtin:split-top-p", include_str!("../../policies/split-top-p.kdl")),
     ("builtin:any-dispatch", include_str!("../../policies/any-dispatch.kdl")),
+    ("builtin:cpu-model", include_str!("../../policies/cpu-model.kdl")),
 ];
 
 /// The shipped policy of that name, such as `builtin:split-top-p`. Its bytes are those of the file in a checkout.

@@ -50,6 +50,13 @@ fn any_dispatch_is_the_same_contract_without_the_dispatch_path() {
 }
 
 #[test]
+fn cpu_model_is_the_same_contract_on_another_dispatch_path() {
+    let rules = |text: &str| text[text.find("    // The reference").unwrap()..].to_owned();
+    let model = include_str!("../../policies/cpu-model.kdl");
+    assert_eq!(rules(SHIPPED).replace("\"cuda-split\"", "\"cpu-model\""), rules(model));
+}
+
+#[test]
 fn spans_are_those_of_the_parameters() {
     let policy = read(SHIPPED).unwrap();
     let text = |span: miette::SourceSpan| &SHIPPED[span.offset()..span.offset() + span.len()];

@@ -1,7 +1,7 @@
 //! One device: what it is, the code compiled for it, and runs on it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::sys::CUdevice_attribute;
 use cudarc::driver::{CudaContext, CudaStream};
@@ -35,7 +35,12 @@ pub struct Device {
     machine: Machine,
     capability: (u32, u32),
     shared_limit: usize,
+    /// What was compiled already.
+    codes: Mutex<BTreeMap<CodeKey, Arc<Code>>>,
 }
+
+/// A source's path and the macros it was compiled with.
+type CodeKey = (&'static str, Vec<String>);
 
 impl Device {
     /// Opens the device and notes what it is.
@@ -65,7 +70,8 @@ impl Device {
         }
         let machine =
             Machine { device: name, capability: Some([capability.0, capability.1]), multiprocessors, runtime };
-        Ok(Self { context, stream, machine, capability, shared_limit: shared as usize })
+        let codes = Mutex::new(BTreeMap::new());
+        Ok(Self { context, stream, machine, capability, shared_limit: shared as usize, codes })
     }
 
     /// What it is.
@@ -83,14 +89,22 @@ impl Device {
         Shape::of(kernel, batch, vocab, self.machine.multiprocessors as usize, self.shared_limit, has_clusters)
     }
 
-    /// Compiles and loads the code of a kernel for a launch shape.
-    pub(super) fn load(&self, kernel: Kernel, shape: &Shape) -> Result<Code, CudaError> {
+    /// The code of a kernel for a launch shape, compiled and loaded once.
+    pub(super) fn load(&self, kernel: Kernel, shape: &Shape) -> Result<Arc<Code>, CudaError> {
         let source = sources::of(kernel);
+        let key = (source.path, shape.defines());
+        // A poisoned lock only means that a thread died here: what is in the map is whole.
+        let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(code) = codes.get(&key) {
+            return Ok(Arc::clone(code));
+        }
         let (major, minor) = self.capability;
-        let Compiled { code, options, compiler } = compile(source, Target::Cubin(major, minor), &shape.defines())?;
+        let Compiled { code, options, compiler } = compile(source, Target::Cubin(major, minor), &key.1)?;
         let cubin_sha256 = Sha256::of(&code);
         let module = driver("cuModuleLoadData", self.context.load_module(Ptx::from_binary(code)))?;
-        Ok(Code { module, cubin_sha256, options, compiler, source })
+        let code = Arc::new(Code { module, cubin_sha256, options, compiler, source });
+        codes.insert(key, Arc::clone(&code));
+        Ok(code)
     }
 
     /// Copies a batch to the device.
