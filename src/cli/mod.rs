@@ -2,8 +2,10 @@
 
 mod check;
 mod failure;
+mod keygen;
 mod load;
 mod screen;
+mod verify;
 
 pub use failure::Failure;
 
@@ -22,6 +24,8 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(check::Check),
+    Verify(verify::Verify),
+    Keygen(keygen::Keygen),
 }
 
 /// Runs the command line of this process. Never panics: an internal error is exit code 70.
@@ -37,6 +41,8 @@ pub fn main() -> ExitCode {
     };
     let outcome = match cli.command {
         Command::Check(check) => check.run(),
+        Command::Verify(verify) => verify.run(),
+        Command::Keygen(keygen) => keygen.run(),
     };
     outcome.unwrap_or_else(|failure| failure.report())
 }
