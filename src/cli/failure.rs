@@ -35,6 +35,19 @@ impl Failure {
         Self::Message { exit: ExitCode::Stopped, code: code.into(), message: message.into(), help: help.into() }
     }
 
+    /// Something is not the frozen thing, or not what was signed.
+    pub fn drift(code: impl Into<String>, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self::Message { exit: ExitCode::Drift, code: code.into(), message: message.into(), help: help.into() }
+    }
+
+    /// What is wrong, in one line.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Issues(list) => format!("{} files with issues", list.len()),
+            Self::Message { message, .. } => message.clone(),
+        }
+    }
+
     /// A file that could not be written: the run has no record, and so no verdict.
     pub fn unwritten(error: &FileError) -> Self {
         Self::stopped(error.code(), error.to_string(), "free the path, or name another file")

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Failure;
 use crate::matrix::Matrix;
 use crate::policy::{Policy, builtin};
+use crate::receipt::Places;
 use crate::root::ProjectRoot;
 use crate::syntax::Source;
 
@@ -15,7 +16,7 @@ pub(super) const DEFAULT_POLICY: &str = "split-top-p";
 pub(super) const DEFAULT_MATRIX: &str = "matrices/vllm-large-logit-fix.kdl";
 
 /// Policies and matrices are read by people; a larger file is a mistake.
-const MAX_BYTES: u64 = 4 << 20;
+pub(super) const MAX_BYTES: u64 = 4 << 20;
 
 /// Where a call looks for its files.
 #[derive(Debug, clap::Args)]
@@ -37,6 +38,7 @@ pub(super) struct Loaded {
     pub policy: Policy,
     pub matrix: Matrix,
     pub root: ProjectRoot,
+    pub places: Places,
 }
 
 impl Files {
@@ -73,7 +75,8 @@ impl Files {
                 "name the folder where the matrix's paths begin with --root DIR",
             )
         })?;
-        Ok(Loaded { policy, matrix, root })
+        let places = places(&root, &policy, &matrix);
+        Ok(Loaded { policy, matrix, root, places })
     }
 
     /// The project root: as named, above the matrix, or above the current folder.
@@ -122,6 +125,18 @@ pub(super) fn read(path: &Path) -> Result<Source, Failure> {
         Failure::invocation("cli::not-utf-8", message, "save the file as UTF-8")
     })?;
     Ok(Source::new(name, text))
+}
+
+/// Where a receipt says that the two files are.
+pub(super) fn places(root: &ProjectRoot, policy: &Policy, matrix: &Matrix) -> Places {
+    Places { policy: place(root, policy.source.name()), matrix: place(root, matrix.source.name()) }
+}
+
+/// Where a file lies as a receipt says it: relative to the root, wherever the call was made.
+fn place(root: &ProjectRoot, name: &str) -> String {
+    let inside = Path::new(name).canonicalize().ok();
+    let inside = inside.and_then(|path| Some(path.strip_prefix(root.path()).ok()?.display().to_string()));
+    inside.unwrap_or_else(|| name.to_owned())
 }
 
 fn shown(path: &Path) -> String {

@@ -5,9 +5,12 @@ mod capture;
 mod check;
 mod failure;
 mod inputs;
+mod keygen;
 mod load;
+mod reporting;
 mod run;
 mod screen;
+mod verify;
 
 pub use failure::Failure;
 
@@ -29,6 +32,8 @@ enum Command {
     Run(run::Run),
     Capture(capture::Capture),
     Inputs(inputs::Inputs),
+    Verify(verify::Verify),
+    Keygen(keygen::Keygen),
 }
 
 /// Runs the command line of this process. Never panics: an internal error is exit code 70.
@@ -47,6 +52,8 @@ pub fn main() -> ExitCode {
         Command::Run(run) => run.run(),
         Command::Capture(capture) => capture.run(),
         Command::Inputs(inputs) => inputs.run(),
+        Command::Verify(verify) => verify.run(),
+        Command::Keygen(keygen) => keygen.run(),
     };
     outcome.unwrap_or_else(|failure| failure.report())
 }

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use super::Failure;
 use super::backend::{BackendArgs, Choice, Opened, capture, kernel};
-use super::check::Reporting;
-use super::load::{DEFAULT_POLICY, Files, Loaded, read_matrix};
+use super::load::{DEFAULT_POLICY, Files, Loaded, places, read_matrix};
+use super::reporting::Reporting;
 use crate::fsio::{Existing, write_atomic};
 use crate::gate::{self, ExitCode};
 use crate::kernels::Kernel;
@@ -46,6 +46,7 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn run(&self) -> Result<ExitCode, Failure> {
         let started = Instant::now();
+        let prepared = self.reporting.prepare(true)?;
         let Opened { backend, choice } = self.backend.open()?;
         let loaded = self.files.load_with(self.default_policy(choice), DEFAULT_RUN_MATRIX)?;
         let subjects = self.subjects(&loaded)?;
@@ -60,7 +61,8 @@ impl Run {
         let matrix = read_matrix(&path)?;
         super::screen::note(&format!("evidence and its matrix: {}", folder.display()));
         let context = gate::Context { root: &loaded.root, started, selection: None };
-        self.reporting.report(&gate::run(&loaded.policy, &matrix, &context), true)
+        let places = places(&loaded.root, &loaded.policy, &matrix);
+        self.reporting.report(&gate::run(&loaded.policy, &matrix, &context), &places, &prepared)
     }
 
     fn default_policy(&self, choice: Choice) -> &'static str {

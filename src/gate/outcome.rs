@@ -119,6 +119,8 @@ pub struct RunSubject {
     pub name: String,
     /// The digest of its bundle, where it could be read.
     pub bundle_sha256: Option<Sha256>,
+    /// Every file of the bundle with its digest, sorted by name.
+    pub files: Vec<(String, Sha256)>,
     /// What its subject.json says, where it could be read.
     pub subject: Option<Subject>,
 }

@@ -86,7 +86,7 @@ fn open(
     root: &ProjectRoot,
     faults: &mut Vec<Fault>,
 ) -> Opened {
-    let mut facts = RunSubject { name: name.to_owned(), bundle_sha256: None, subject: None };
+    let mut facts = RunSubject { name: name.to_owned(), bundle_sha256: None, files: Vec::new(), subject: None };
     let Some(spec) = spec else { return Opened { facts, bundle: None } };
     let named_here = || Place::Matrix(spec.bundle.span, "named here".to_owned());
     let path = match root.resolve(&spec.bundle.value) {
@@ -105,6 +105,7 @@ fn open(
     match Bundle::open(&path, *policy.limits.max_artifact_bytes) {
         Ok(bundle) => {
             facts.bundle_sha256 = Some(bundle.sha256());
+            facts.files = bundle.file_digests().map(|(name, sha256)| (name.to_owned(), sha256)).collect();
             if bundle.sha256() != *spec.bundle_sha256 {
                 let message = format!(
                     "the bundle of {name} has drifted: it is pinned as {} and hashes to {}",

@@ -2,20 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use super::Evaluator;
 use super::statement as s;
+use super::{Evaluator, Places};
 use crate::digest::Sha256;
 use crate::gate::{self, CaseOutcome, Decision, ExitCode, FaultClass, RowOracle, RowOutcome, Run, Status};
 use crate::matrix::Origin;
 use crate::report::rule_id;
 
-pub(super) fn statement(run: &Run, evaluator: &Evaluator) -> s::Statement {
+pub(super) fn statement(run: &Run, evaluator: &Evaluator, places: &Places) -> s::Statement {
     s::Statement {
         kind: s::STATEMENT_TYPE.to_owned(),
         subject: subjects(run),
         predicate_type: s::PREDICATE_TYPE.to_owned(),
         predicate: s::Predicate {
-            schema_version: "1".to_owned(),
+            schema_version: s::SCHEMA_VERSION.to_owned(),
+            receipt_sha256: None,
+            replaces: None,
             execution: execution(run),
             decision: match run.decision {
                 Decision::Pass => "pass",
@@ -24,13 +26,17 @@ pub(super) fn statement(run: &Run, evaluator: &Evaluator) -> s::Statement {
             }
             .to_owned(),
             exit_code: ExitCode::of(run).number().to_string(),
-            bindings: bindings(run, evaluator),
+            bindings: bindings(run, evaluator, places),
             cases: run.cases.iter().map(|case| self::case(run, case)).collect(),
             rules: rules(run),
             violations: run.violations().map(|violation| self::violation(run, violation)).collect(),
             reports: run.reports.iter().map(report).collect(),
         },
     }
+}
+
+fn descriptor(name: &str, sha256: Sha256) -> s::Descriptor {
+    s::Descriptor { name: name.to_owned(), digest: digest(sha256) }
 }
 
 fn digest(sha256: Sha256) -> s::DigestSet {
@@ -81,17 +87,17 @@ fn execution(run: &Run) -> s::Execution {
     }
 }
 
-fn bindings(run: &Run, evaluator: &Evaluator) -> s::Bindings {
+fn bindings(run: &Run, evaluator: &Evaluator, places: &Places) -> s::Bindings {
     let limits = &run.policy.limits;
-    let file = |name: &str, source: &crate::syntax::Source| s::FileBinding {
+    let file = |name: &str, source: &crate::syntax::Source, place: &str| s::FileBinding {
         name: name.to_owned(),
-        file: source.name().to_owned(),
+        file: place.to_owned(),
         digest: digest(source.sha256()),
     };
     s::Bindings {
-        policy: file(&run.policy.name, &run.policy.source),
+        policy: file(&run.policy.name, &run.policy.source, &places.policy),
         policy_semantic_sha256: run.policy.semantic_sha256(),
-        case_matrix: file(&run.matrix.name, &run.matrix.source),
+        case_matrix: file(&run.matrix.name, &run.matrix.source, &places.matrix),
         oracle: s::OracleBinding {
             arithmetic: "binary64".to_owned(),
             order: "logit-desc token-asc".to_owned(),
@@ -131,11 +137,9 @@ fn subject_bindings(run: &Run) -> Vec<s::SubjectBinding> {
                 bundle: spec.bundle.value.clone(),
                 pinned_bundle_sha256: spec.bundle_sha256.value,
                 found_bundle_sha256: found.bundle_sha256,
+                files: found.files.iter().map(|(name, sha256)| descriptor(name, *sha256)).collect(),
                 engine: recorded.map(|subject| format!("{} {}", subject.engine, subject.engine_version)),
-                sources: sources
-                    .into_iter()
-                    .map(|(name, sha256)| s::Descriptor { name, digest: digest(sha256) })
-                    .collect(),
+                sources: sources.iter().map(|(name, sha256)| descriptor(name, *sha256)).collect(),
                 patch: recorded
                     .and_then(|subject| subject.patch_of.as_ref())
                     .map(|patch| s::Patch { of: patch.subject.clone(), digest: digest(patch.patch_sha256) }),

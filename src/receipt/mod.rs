@@ -4,22 +4,41 @@
 //! without the evidence. Numbers are strings: no reader rounds them.
 
 mod build;
+mod consistency;
 mod evaluator;
+mod files;
+mod replay;
+mod seal;
 mod statement;
+mod test_result;
+mod verify;
 
+pub use consistency::inconsistencies;
 pub use evaluator::Evaluator;
+pub use files::{Earlier, MAX_BYTES, OutputError, Outputs, earlier};
+pub use replay::{Difference, differences};
+pub use seal::{ReceiptError, open, seal};
 pub use statement::{
     Bindings, Boundary, Case, CaseEvidence, Descriptor, DigestSet, EvaluatorBinding, Execution, FileBinding, Harness,
     InputFile, OracleBinding, PREDICATE_TYPE, Patch, Predicate, Report, Row, RowOracle, RowSubject, Rule,
-    STATEMENT_TYPE, Statement, StopReason, SubjectBinding, Violation,
+    SCHEMA_VERSION, STATEMENT_TYPE, Statement, StopReason, SubjectBinding, Violation,
 };
+pub use test_result::{PREDICATE_TYPE as TEST_RESULT_TYPE, test_result};
+pub use verify::{Checked, bound_files};
 
 use crate::gate::Run;
 
-/// The receipt of a run, as canonical JSON.
-///
-/// # Errors
-/// Only where the types hold something that canonical JSON cannot say, which they do not.
-pub fn receipt(run: &Run, evaluator: &Evaluator) -> Result<Vec<u8>, serde_json::Error> {
-    serde_json_canonicalizer::to_vec(&build::statement(run, evaluator))
+/// Where policy and matrix of a run lie: relative to the project root, or `builtin:NAME`, or as the call named them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// The policy.
+    pub policy: String,
+    /// The matrix.
+    pub matrix: String,
+}
+
+/// The receipt of a run, not sealed yet.
+#[must_use]
+pub fn statement(run: &Run, evaluator: &Evaluator, places: &Places) -> Statement {
+    build::statement(run, evaluator, places)
 }

@@ -12,6 +12,9 @@ pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 /// The type of this project's predicate.
 pub const PREDICATE_TYPE: &str = "urn:nucleus-gate:receipt:v1";
 
+/// The version of the predicate's shape.
+pub const SCHEMA_VERSION: &str = "1";
+
 /// An in-toto Statement v1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -52,6 +55,10 @@ pub struct DigestSet {
 pub struct Predicate {
     /// The version of this shape.
     pub schema_version: String,
+    /// The digest of this statement's canonical JSON with `null` here: one id for one content.
+    pub receipt_sha256: Option<Sha256>,
+    /// The receipt that this one replaces, by the digest of its file.
+    pub replaces: Option<DigestSet>,
     /// Whether the run went to its end.
     pub execution: Execution,
     /// `pass`, `fail` or `not-evaluated`. A pass needs a complete execution too.
@@ -124,7 +131,8 @@ pub struct Bindings {
 pub struct FileBinding {
     /// The name that it gives itself.
     pub name: String,
-    /// The file as the call named it; not part of its identity.
+    /// Where it lies: relative to the project root, or `builtin:NAME`; else as the call named it. Not part of its
+    /// identity.
     pub file: String,
     /// Its digest.
     pub digest: DigestSet,
@@ -170,6 +178,8 @@ pub struct SubjectBinding {
     pub pinned_bundle_sha256: Sha256,
     /// The digest found, where the bundle could be read.
     pub found_bundle_sha256: Option<Sha256>,
+    /// Every file found in the bundle, sorted by name.
+    pub files: Vec<Descriptor>,
     /// The engine and its version, as recorded.
     pub engine: Option<String>,
     /// The sources as recorded; as pinned where nothing could be read.

@@ -3,6 +3,7 @@
 mod common;
 mod exit;
 mod receipt;
+mod receipt_forms;
 mod recorded;
 mod screen;
 mod tamper;

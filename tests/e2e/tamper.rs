@@ -14,7 +14,7 @@ fn flips(folder: &Path, file: &str, places: usize, allowed: &[i32]) {
         let mut bad = good.clone();
         bad[offset] ^= 1 << (step % 7);
         std::fs::write(&path, &bad).unwrap();
-        let done = nucleus_gate(folder, &["check"]);
+        let done = nucleus_gate(folder, &["check", "--replace"]);
         assert!(
             allowed.contains(&code(&done)),
             "{file}, byte {offset}, bit {}: exit {}\n{}",
@@ -54,7 +54,7 @@ fn repinned(marker: &str) -> i32 {
     let digit = if &text[at..=at] == "0" { "1" } else { "0" };
     text.replace_range(at..=at, digit);
     std::fs::write(&path, text).unwrap();
-    code(&nucleus_gate(folder.path(), &["check"]))
+    code(&nucleus_gate(folder.path(), &["check", "--replace"]))
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_changed_digit_of_a_mask_alone_is_named_by_its_case() {
     let last = bytes.len() - 1;
     bytes[last] ^= 0x80;
     std::fs::write(&path, bytes).unwrap();
-    let done = nucleus_gate(folder.path(), &["check", "--format", "json"]);
+    let done = nucleus_gate(folder.path(), &["check", "--replace", "--format", "json"]);
     assert_eq!(code(&done), 5);
     let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
     let faults = report["faults"].as_array().unwrap();
@@ -98,15 +98,15 @@ fn a_missing_or_added_evidence_file_never_passes() {
     let file = bundle.join("normal-1024.safetensors");
     let kept = std::fs::read(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
-    assert_eq!(code(&nucleus_gate(folder.path(), &["check"])), 5);
+    assert_eq!(code(&nucleus_gate(folder.path(), &["check", "--replace"])), 5);
     std::fs::write(&file, &kept[..kept.len() / 2]).unwrap();
-    assert_eq!(code(&nucleus_gate(folder.path(), &["check"])), 5);
+    assert_eq!(code(&nucleus_gate(folder.path(), &["check", "--replace"])), 5);
     std::fs::write(&file, kept).unwrap();
-    assert_eq!(code(&nucleus_gate(folder.path(), &["check"])), 0);
+    assert_eq!(code(&nucleus_gate(folder.path(), &["check", "--replace"])), 0);
     std::fs::write(bundle.join("notes.txt"), "").unwrap();
-    assert_eq!(code(&nucleus_gate(folder.path(), &["check"])), 5);
+    assert_eq!(code(&nucleus_gate(folder.path(), &["check", "--replace"])), 5);
     std::fs::remove_dir_all(&bundle).unwrap();
-    assert_eq!(code(&nucleus_gate(folder.path(), &["check"])), 3);
+    assert_eq!(code(&nucleus_gate(folder.path(), &["check", "--replace"])), 3);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_flipped_bit_of_the_policy_or_matrix_is_never_a_pass_of_what_it_says() {
         let mut bytes = text.clone().into_bytes();
         bytes[at + 63] ^= 1;
         std::fs::write(&path, bytes).unwrap();
-        let exit = code(&nucleus_gate(folder.path(), &["check"]));
+        let exit = code(&nucleus_gate(folder.path(), &["check", "--replace"]));
         assert!([2, 5].contains(&exit), "digest at byte {at}: exit {exit}");
     }
 }

@@ -1,0 +1,41 @@
+//! `nucleus-gate keygen`: a key pair to sign receipts with.
+
+use std::path::PathBuf;
+
+use super::{Failure, screen};
+use crate::dsse::SecretKey;
+use crate::gate::ExitCode;
+
+/// Make a key pair (Ed25519) for check --sign and verify --key
+///
+/// Writes the secret key to KEY (PKCS#8 PEM, readable by its owner alone) and the public key to KEY.pub
+/// (SubjectPublicKeyInfo PEM). Neither file is replaced.
+#[derive(Debug, clap::Args)]
+pub(super) struct Keygen {
+    /// Where the secret key is written
+    #[arg(value_name = "KEY")]
+    secret: PathBuf,
+}
+
+impl Keygen {
+    pub(super) fn run(&self) -> Result<ExitCode, Failure> {
+        let mut public = self.secret.clone().into_os_string();
+        public.push(".pub");
+        let public = PathBuf::from(public);
+        let written =
+            SecretKey::generate().and_then(|key| key.write(&self.secret, &public).map(|()| key.public().id()));
+        let id = written.map_err(|error| {
+            Failure::invocation(
+                error.code(),
+                error.to_string(),
+                "name a file that does not exist, in a folder that does",
+            )
+        })?;
+        screen::print(&format!(
+            "secret key  {}\npublic key  {}\nkey id      {id}\n",
+            self.secret.display(),
+            public.display()
+        ))?;
+        Ok(ExitCode::Passed)
+    }
+}

@@ -1,0 +1,131 @@
+//! What a judged run leaves behind: the report on stdout and in files, the receipt and its envelope.
+
+use std::path::{Path, PathBuf};
+
+use super::{Failure, screen};
+use crate::dsse::SecretKey;
+use crate::fsio::{Existing, write_atomic};
+use crate::gate::{ExitCode, Run};
+use crate::receipt::{self, Earlier, Evaluator, OutputError, Places};
+use crate::report;
+
+/// The options of every call that judges.
+#[derive(Debug, clap::Args)]
+pub(super) struct Reporting {
+    /// Where the receipt is written. Beside it: FILE.test-result.json for a run that decided, and with --sign an envelope
+    /// of each (.dsse.json)
+    #[arg(long, value_name = "FILE", default_value = "nucleus-gate-receipt.json")]
+    receipt: PathBuf,
+    /// Replace the receipt of an earlier run of this policy and matrix that came to something else; the new one names it
+    #[arg(long)]
+    replace: bool,
+    /// Sign the receipt with this secret key (Ed25519, PKCS#8 PEM)
+    #[arg(long, value_name = "KEY")]
+    sign: Option<PathBuf>,
+    /// What stdout shows
+    #[arg(long, value_enum, default_value = "human")]
+    format: Format,
+    /// Also write the report to a file, as in json=report.json
+    #[arg(long, value_name = "FORMAT=FILE", value_parser = output)]
+    output: Vec<Output>,
+}
+
+/// What a report is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Human,
+    Json,
+}
+
+/// A report in a file.
+#[derive(Debug, Clone)]
+struct Output {
+    format: Format,
+    path: PathBuf,
+}
+
+fn output(text: &str) -> Result<Output, String> {
+    let (format, path) = text.split_once('=').ok_or("write FORMAT=FILE, as in json=report.json")?;
+    let format = <Format as clap::ValueEnum>::from_str(format, false)?;
+    if path.is_empty() {
+        return Err("the file's name is missing after `=`".to_owned());
+    }
+    Ok(Output { format, path: Path::new(path).to_path_buf() })
+}
+
+/// What must be in order before anything is judged: the key, and whatever stands in the receipt's way.
+pub(super) struct Prepared {
+    key: Option<SecretKey>,
+    earlier: Option<Earlier>,
+    with_receipt: bool,
+}
+
+impl Reporting {
+    /// Reads the key and the earlier receipt. A call that judges a part of a matrix gets no receipt.
+    pub(super) fn prepare(&self, with_receipt: bool) -> Result<Prepared, Failure> {
+        let key = self.sign.as_deref().map(SecretKey::read).transpose().map_err(|error| {
+            Failure::invocation(error.code(), error.to_string(), "make a key pair with: nucleus-gate keygen FILE")
+        })?;
+        let earlier = if with_receipt { receipt::earlier(&self.receipt).map_err(obstructed)? } else { None };
+        Ok(Prepared { key, earlier, with_receipt })
+    }
+
+    /// Writes the files of a judged run and prints its report. A file or a screen that fails is worse than a pass.
+    pub(super) fn report(&self, run: &Run, places: &Places, prepared: &Prepared) -> Result<ExitCode, Failure> {
+        let written = self.write(run, places, prepared);
+        let printed = screen::print(&render(run, self.format, &screen::stdout())?);
+        let failures = [written.err(), printed.err()].into_iter().flatten().map(|failure| failure.report());
+        Ok(failures.fold(ExitCode::of(run), ExitCode::max))
+    }
+
+    /// Writes every file of the run, or none where they are larger than the policy allows.
+    fn write(&self, run: &Run, places: &Places, prepared: &Prepared) -> Result<(), Failure> {
+        let mut files = Vec::new();
+        for output in &self.output {
+            files.push((output.path.as_path(), render(run, output.format, &report::Screen::plain())?.into_bytes()));
+        }
+        let receipt = if prepared.with_receipt { Some(self.receipt(run, places, prepared)?) } else { None };
+        let reports: u64 = files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+        let bytes = reports + receipt.as_ref().map_or(0, receipt::Outputs::bytes);
+        let limit = *run.policy.limits.max_artifact_bytes;
+        if bytes > limit {
+            let message = format!("the run would write {bytes} bytes; the policy allows {limit}");
+            let help = "write fewer reports, or judge fewer cases";
+            return Err(Failure::stopped("limit::artifact-bytes", message, help));
+        }
+        for (path, bytes) in files {
+            write_atomic(path, &bytes, Existing::Replace).map_err(|error| Failure::unwritten(&error))?;
+        }
+        receipt.map_or(Ok(()), |outputs| outputs.write().map_err(|error| Failure::unwritten(&error)))
+    }
+
+    fn receipt(&self, run: &Run, places: &Places, prepared: &Prepared) -> Result<receipt::Outputs, Failure> {
+        let statement = receipt::statement(run, &evaluator()?, places);
+        let (earlier, key) = (prepared.earlier.as_ref(), prepared.key.as_ref());
+        receipt::Outputs::new(&self.receipt, statement, earlier, self.replace, key).map_err(obstructed)
+    }
+}
+
+fn obstructed(error: OutputError) -> Failure {
+    let help = match &error {
+        OutputError::File(_) | OutputError::Foreign { .. } => "name another file with --receipt FILE",
+        OutputError::SameRun { .. } => {
+            "find out why it differs (verify --replay says where); to replace the earlier receipt and be named as doing \
+             so: --replace"
+        }
+        OutputError::Receipt(_) => return Failure::internal(error.to_string()),
+    };
+    Failure::invocation(error.code(), error.to_string(), help)
+}
+
+/// This program, as receipts name it.
+pub(super) fn evaluator() -> Result<Evaluator, Failure> {
+    Evaluator::running().map_err(|error| Failure::internal(format!("the running executable cannot be read: {error}")))
+}
+
+fn render(run: &Run, format: Format, screen: &report::Screen) -> Result<String, Failure> {
+    match format {
+        Format::Human => Ok(report::human(run, screen)),
+        Format::Json => report::json(run).map_err(|error| Failure::internal(error.to_string())),
+    }
+}

@@ -1,0 +1,226 @@
+//! `nucleus-gate verify`: does everything that a receipt binds still have those bytes, and does it still come to this?
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::load::{self, MAX_BYTES};
+use super::reporting::evaluator;
+use super::{Failure, screen};
+use crate::digest::Sha256;
+use crate::dsse::{Envelope, IN_TOTO, PublicKey};
+use crate::fsio::read_bounded;
+use crate::gate::{self, ExitCode};
+use crate::matrix::Matrix;
+use crate::policy::{Policy, builtin};
+use crate::receipt::{self, Checked, Places, Statement};
+use crate::root::ProjectRoot;
+use crate::syntax::Source;
+use crate::text::sanitize;
+
+/// The most differences of a replay that are shown.
+const MAX_SHOWN: usize = 20;
+
+/// Verify a receipt: everything that it binds still has those bytes
+///
+/// Exit codes: 5 where the receipt was changed, is not signed by the given key, or something that it binds has drifted; 3
+/// where it cannot be read; else the exit code of the run that it is of. So 0 means: authentic, unchanged, complete, and
+/// a pass.
+#[derive(Debug, clap::Args)]
+pub(super) struct Verify {
+    /// The receipt, or its signed envelope (.dsse.json)
+    receipt: PathBuf,
+    /// Demand a signature of this public key (Ed25519, PEM)
+    #[arg(long, value_name = "PUB")]
+    key: Option<PathBuf>,
+    /// Evaluate everything again, and compare every fact of every row
+    #[arg(long)]
+    replay: bool,
+    /// The policy [default: as the receipt names it]
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// The matrix [default: as the receipt names it]
+    #[arg(long, value_name = "FILE")]
+    matrix: Option<PathBuf>,
+    /// The project root [default: the nearest folder that holds policies/]
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+}
+
+impl Verify {
+    pub(super) fn run(&self) -> Result<ExitCode, Failure> {
+        let started = Instant::now();
+        let (payload, signer) = self.authentic()?;
+        let statement = receipt::open(&payload).map_err(|error| {
+            let help = "fetch the receipt again from where it was written";
+            match error {
+                receipt::ReceiptError::NotCanonical | receipt::ReceiptError::Altered { .. } => {
+                    Failure::drift(error.code(), error.to_string(), help)
+                }
+                receipt::ReceiptError::Json(_)
+                | receipt::ReceiptError::Type { .. }
+                | receipt::ReceiptError::Canonical(_) => Failure::stopped(error.code(), error.to_string(), help),
+            }
+        })?;
+        let root = self.root()?;
+        let mut text = heading(&statement, &payload, signer.as_ref());
+        let mut exit = ExitCode::Passed;
+
+        let (policy_file, policy) = self.policy(&root, &statement);
+        let (matrix_file, matrix) = self.matrix(&root, &statement);
+        let limit = policy.as_ref().map_or(MAX_BYTES, |policy| *policy.limits.max_artifact_bytes);
+        let mut checked = vec![policy_file, matrix_file];
+        checked.extend(receipt::bound_files(&statement, &root, limit));
+        let drifted: Vec<&Checked> = checked.iter().filter(|file| !file.holds()).collect();
+        let _ = writeln!(text, "bound files   {} of {} as bound", checked.len() - drifted.len(), checked.len());
+        for file in &drifted {
+            text.push_str(&drift(file));
+            exit = exit.max(ExitCode::Drift);
+        }
+        if let (Some(policy), Some(matrix), true) = (&policy, &matrix, drifted.is_empty()) {
+            for inconsistency in receipt::inconsistencies(&statement, policy, matrix) {
+                let _ = writeln!(text, "inconsistent  {inconsistency}");
+                exit = exit.max(ExitCode::Drift);
+            }
+            if self.replay {
+                let context = gate::Context { root: &root, started, selection: None };
+                let run = gate::run(policy, matrix, &context);
+                exit = exit.max(replay(&mut text, &statement, &run)?);
+            }
+        } else if self.replay {
+            text.push_str("replay        not evaluated: what the receipt binds is not there any more\n");
+        }
+        let outcome = ExitCode::from(&statement);
+        exit = exit.max(outcome);
+        let predicate = &statement.predicate;
+        let _ = writeln!(text, "execution     {}", sanitize(&predicate.execution.status));
+        for stop in &predicate.execution.stop_reasons {
+            let _ = writeln!(text, "  stopped     {}: {}", sanitize(&stop.code), sanitize(&stop.message));
+        }
+        let _ = writeln!(text, "decision      {} (exit code {})", sanitize(&predicate.decision), outcome.number());
+        let _ = writeln!(text, "exit code     {}", exit.number());
+        screen::print(&text)?;
+        Ok(exit)
+    }
+
+    /// The receipt's bytes, and the key that signed them where one was demanded.
+    fn authentic(&self) -> Result<(Vec<u8>, Option<Sha256>), Failure> {
+        let key = self.key.as_deref().map(PublicKey::read).transpose().map_err(|error| {
+            Failure::invocation(error.code(), error.to_string(), "name the public key that keygen wrote")
+        })?;
+        let bytes = read_bounded(&self.receipt, receipt::MAX_BYTES)
+            .map_err(|error| Failure::stopped(error.code(), error.to_string(), "name an existing receipt"))?;
+        let envelope = Envelope::read(&bytes);
+        match (key, envelope) {
+            (Some(key), Ok(envelope)) => {
+                let canonical = serde_json_canonicalizer::to_vec(&envelope).ok();
+                if canonical.as_deref() != Some(&bytes) {
+                    let message = "the envelope is not the canonical JSON of what it says";
+                    return Err(Failure::drift("envelope-not-canonical", message, "fetch the envelope again"));
+                }
+                let payload = envelope.verify(IN_TOTO, &key).map_err(|error| {
+                    Failure::drift(error.code(), error.to_string(), "do not trust it; fetch the envelope again")
+                })?;
+                Ok((payload, Some(key.id())))
+            }
+            (Some(_), Err(error)) => {
+                let message = format!("{} carries no signature: {error}", self.receipt.display());
+                Err(Failure::drift("receipt-unsigned", message, "name the signed envelope (.dsse.json)"))
+            }
+            (None, Ok(_)) => {
+                let message = format!("{} is signed, and no key was named", self.receipt.display());
+                Err(Failure::invocation("receipt-key-needed", message, "name the signer's public key with --key PUB"))
+            }
+            (None, Err(_)) => Ok((bytes, None)),
+        }
+    }
+
+    fn root(&self) -> Result<ProjectRoot, Failure> {
+        let found = match &self.root {
+            Some(root) => ProjectRoot::at(root).ok(),
+            None => ProjectRoot::around(Path::new(".")),
+        };
+        let help = "name the folder that holds policies/ and matrices/ with --root DIR";
+        found.ok_or_else(|| Failure::invocation("cli::no-root", "there is no project root here", help))
+    }
+
+    fn policy(&self, root: &ProjectRoot, statement: &Statement) -> (Checked, Option<Policy>) {
+        let binding = &statement.predicate.bindings.policy;
+        let source = match builtin(&binding.file) {
+            Some(source) if self.policy.is_none() => Ok(source),
+            _ => read(root, self.policy.as_deref(), &binding.file),
+        };
+        let policy = source.as_ref().ok().and_then(|source| Policy::read(source.clone()).ok());
+        (checked(&binding.file, binding.digest.sha256, &source), policy)
+    }
+
+    fn matrix(&self, root: &ProjectRoot, statement: &Statement) -> (Checked, Option<Matrix>) {
+        let binding = &statement.predicate.bindings.case_matrix;
+        let source = read(root, self.matrix.as_deref(), &binding.file);
+        let matrix = source.as_ref().ok().and_then(|source| Matrix::read(source.clone()).ok());
+        (checked(&binding.file, binding.digest.sha256, &source), matrix)
+    }
+}
+
+fn read(root: &ProjectRoot, named: Option<&Path>, bound: &str) -> Result<Source, String> {
+    let path = match named {
+        Some(path) => path.to_owned(),
+        None => root.resolve(bound).map_err(|error| error.to_string())?,
+    };
+    load::read(&path).map_err(|failure| failure.message())
+}
+
+fn checked(what: &str, bound: Sha256, source: &Result<Source, String>) -> Checked {
+    Checked::new(what, bound, source.as_ref().map(Source::sha256))
+}
+
+fn heading(statement: &Statement, payload: &[u8], signer: Option<&Sha256>) -> String {
+    let evaluator = &statement.predicate.bindings.evaluator;
+    let mut text = format!("receipt       {}, unchanged\n", Sha256::of(payload));
+    let _ = match signer {
+        Some(key) => writeln!(text, "signature     verifies with key {key}"),
+        None => writeln!(text, "signature     not asked for: whoever wrote the receipt is not known (--key PUB)"),
+    };
+    if let Some(replaced) = &statement.predicate.replaces {
+        let _ = writeln!(text, "replaces      {}, the receipt of an earlier run", replaced.sha256);
+    }
+    let _ = writeln!(
+        text,
+        "evaluator     {} {}, executable {}",
+        sanitize(&evaluator.name),
+        sanitize(&evaluator.version),
+        evaluator.digest.sha256
+    );
+    text
+}
+
+fn drift(file: &Checked) -> String {
+    let bound = file.bound.map_or_else(|| "nothing: it was added since".to_owned(), |sha256| sha256.to_string());
+    let found = file.found.as_ref().map_or_else(|error| sanitize(error).into_owned(), Sha256::to_string);
+    format!("drifted       {}\n  bound       {bound}\n  found       {found}\n", sanitize(&file.what))
+}
+
+/// Compares the receipt with a second run. Another evaluator may well come to the same facts.
+fn replay(text: &mut String, statement: &Statement, run: &gate::Run) -> Result<ExitCode, Failure> {
+    let here = evaluator()?;
+    let bindings = &statement.predicate.bindings;
+    let places = Places { policy: bindings.policy.file.clone(), matrix: bindings.case_matrix.file.clone() };
+    let again = receipt::statement(run, &here, &places);
+    let differences = receipt::differences(statement, &again).map_err(|error| Failure::internal(error.to_string()))?;
+    let rows: usize = again.predicate.cases.iter().map(|case| case.rows.len()).sum();
+    let with = if here.sha256 == bindings.evaluator.digest.sha256 { "the same" } else { "another" };
+    let _ = writeln!(text, "replay        {rows} rows with {with} executable, {} differences", differences.len());
+    for difference in differences.iter().take(MAX_SHOWN) {
+        let _ = writeln!(
+            text,
+            "  differs     {}\n    receipt   {}\n    replay    {}",
+            sanitize(&difference.place),
+            sanitize(&difference.receipt),
+            sanitize(&difference.replay)
+        );
+    }
+    if differences.len() > MAX_SHOWN {
+        let _ = writeln!(text, "  and {} more", differences.len() - MAX_SHOWN);
+    }
+    Ok(if differences.is_empty() { ExitCode::Passed } else { ExitCode::Drift })
+}
