@@ -121,7 +121,9 @@ fn a_declared_outcome_must_happen_and_an_undeclared_one_must_not() {
 #[test]
 fn a_report_that_cannot_be_printed_is_no_pass() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let folder = tempfile::tempdir().unwrap();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_nucleus-gate"));
-    let status = command.arg("check").current_dir(project()).stdout(full).stderr(std::process::Stdio::null()).status();
+    command.arg("check").arg("--receipt").arg(folder.path().join("receipt.json"));
+    let status = command.current_dir(project()).stdout(full).stderr(std::process::Stdio::null()).status();
     assert_eq!(status.unwrap().code(), Some(3));
 }
