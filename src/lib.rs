@@ -18,6 +18,7 @@ pub mod cli;
 pub mod digest;
 pub mod dsse;
 pub mod evidence;
+pub mod explain;
 pub mod fsio;
 pub mod gate;
 pub mod inputs;

@@ -5,7 +5,9 @@ use std::time::Instant;
 use super::Failure;
 use super::load::{Files, Loaded};
 use super::reporting::Reporting;
+use crate::digest::Sha256;
 use crate::gate::{self, ExitCode, Selection};
+use crate::policy::{Freeze, Policy};
 
 /// Judge the recorded evidence of a matrix under a policy: report, receipt, exit code
 ///
@@ -17,6 +19,12 @@ pub(super) struct Check {
     files: Files,
     #[command(flatten)]
     reporting: Reporting,
+    /// Judge a policy or matrix that is not the frozen one; the report and the receipt say so
+    #[arg(long)]
+    unfrozen: bool,
+    /// Refuse any policy but the one with this SHA-256
+    #[arg(long, value_name = "HEX", value_parser = digest)]
+    expect_policy_sha256: Option<Sha256>,
     /// Judge this case alone. A selection never ends in a verdict: no receipt, exit code 3
     #[arg(long, value_name = "NAME")]
     case: Option<String>,
@@ -28,10 +36,35 @@ pub(super) struct Check {
 impl Check {
     pub(super) fn run(&self) -> Result<ExitCode, Failure> {
         let started = Instant::now();
-        let Loaded { policy, matrix, root, places } = self.files.load()?;
+        let Loaded { policy, matrix, root, places, freeze } = self.files.load()?;
+        self.refuse_unfrozen(&policy, &freeze)?;
         let prepared = self.reporting.prepare(self.case.is_none())?;
         let selection = self.case.clone().map(|case| Selection { case, row: self.row });
-        let run = gate::run(&policy, &matrix, &gate::Context { root: &root, started, selection });
+        let mut run = gate::run(&policy, &matrix, &gate::Context { root: &root, started, selection });
+        run.freeze = freeze;
         self.reporting.report(&run, &places, &prepared)
     }
+
+    /// What is not frozen is not judged, unless the call says so.
+    fn refuse_unfrozen(&self, policy: &Policy, freeze: &Freeze) -> Result<(), Failure> {
+        let found = policy.source.sha256();
+        if let Some(expected) = self.expect_policy_sha256.filter(|expected| *expected != found) {
+            let message = format!("{} hashes to {found}; the call expects {expected}", policy.source.name());
+            let help = "use the expected policy, or review the change and pin its hash";
+            return Err(Failure::drift("lock::other-policy", message, help));
+        }
+        match freeze {
+            Freeze::Unfrozen(files) if !self.unfrozen => {
+                let code = files.first().map_or("lock::changed", |(_, why)| why.code());
+                let help = "restore the frozen file; or review the change with `nucleus-gate policy diff`, then freeze it \
+                            with `nucleus-gate policy freeze`; --unfrozen judges it all the same, and says so";
+                Err(Failure::drift(code, freeze.complaint().unwrap_or_default(), help))
+            }
+            Freeze::Unfrozen(_) | Freeze::Frozen(_) | Freeze::NoLock => Ok(()),
+        }
+    }
+}
+
+fn digest(text: &str) -> Result<Sha256, String> {
+    Sha256::parse(text).ok_or_else(|| "expected 64 lowercase hexadecimal digits".to_owned())
 }

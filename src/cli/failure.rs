@@ -40,6 +40,18 @@ impl Failure {
         Self::Message { exit: ExitCode::Drift, code: code.into(), message: message.into(), help: help.into() }
     }
 
+    /// What kept inputs from being had: the first, and how many more.
+    pub fn of_faults(faults: &[Fault]) -> Self {
+        let Some(first) = faults.first() else { return Self::internal("nothing was run, and nothing is wrong") };
+        let exit = faults.iter().map(|fault| ExitCode::of_class(fault.class)).max().unwrap_or(ExitCode::Stopped);
+        let more = match faults.len() {
+            1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        let message = format!("{}{more}", first.message);
+        Self::Message { exit, code: first.code.clone(), message, help: first.help.clone() }
+    }
+
     /// What is wrong, in one line.
     pub fn message(&self) -> String {
         match self {

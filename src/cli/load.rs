@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Failure;
 use crate::matrix::Matrix;
-use crate::policy::{Policy, builtin};
+use crate::policy::{Freeze, Frozen, LOCK_PATH, Lock, Policy, builtin};
 use crate::receipt::Places;
 use crate::root::ProjectRoot;
 use crate::syntax::Source;
@@ -39,6 +39,8 @@ pub(super) struct Loaded {
     pub matrix: Matrix,
     pub root: ProjectRoot,
     pub places: Places,
+    /// Whether both are what the project's lock lists.
+    pub freeze: Freeze,
 }
 
 impl Files {
@@ -76,11 +78,26 @@ impl Files {
             )
         })?;
         let places = places(&root, &policy, &matrix);
-        Ok(Loaded { policy, matrix, root, places })
+        let freeze = freeze(&root, &policy, &matrix, &places)?;
+        Ok(Loaded { policy, matrix, root, places, freeze })
+    }
+
+    /// The policy alone, as named or the shipped default.
+    pub(super) fn policy_alone(&self) -> Result<Policy, Failure> {
+        self.policy(self.base()?.as_ref(), DEFAULT_POLICY)
+    }
+
+    /// The project root, or the current folder where there is none.
+    pub(super) fn base_or_here(&self) -> Result<ProjectRoot, Failure> {
+        let here = || ProjectRoot::at(Path::new("."));
+        match self.base()? {
+            Some(root) => Ok(root),
+            None => here().map_err(|error| Failure::invocation("cli::no-root", error.to_string(), "use --root DIR")),
+        }
     }
 
     /// The project root: as named, above the matrix, or above the current folder.
-    fn base(&self) -> Result<Option<ProjectRoot>, Failure> {
+    pub(super) fn base(&self) -> Result<Option<ProjectRoot>, Failure> {
         if let Some(root) = &self.root {
             let root = ProjectRoot::at(root).map_err(|error| {
                 let message = format!("--root {}: {error}", root.display());
@@ -130,6 +147,24 @@ pub(super) fn read(path: &Path) -> Result<Source, Failure> {
 /// Where a receipt says that the two files are.
 pub(super) fn places(root: &ProjectRoot, policy: &Policy, matrix: &Matrix) -> Places {
     Places { policy: place(root, policy.source.name()), matrix: place(root, matrix.source.name()) }
+}
+
+/// Holds both files to the project's lock, if it has one.
+pub(super) fn freeze(root: &ProjectRoot, policy: &Policy, matrix: &Matrix, places: &Places) -> Result<Freeze, Failure> {
+    let path = root.path().join(LOCK_PATH);
+    if !path.exists() {
+        return Ok(Freeze::NoLock);
+    }
+    let lock = Lock::read(read(&path)?).map_err(|issues| Failure::Issues(vec![issues]))?;
+    let policy_path = match places.policy.strip_prefix("builtin:") {
+        Some(name) => format!("policies/{name}.kdl"),
+        None => places.policy.clone(),
+    };
+    let files = [
+        (Frozen::Policy, policy_path, policy.source.sha256()),
+        (Frozen::Matrix, places.matrix.clone(), matrix.source.sha256()),
+    ];
+    Ok(Freeze::of(Some(&lock), &files))
 }
 
 /// Where a file lies as a receipt says it: relative to the root, wherever the call was made.

@@ -3,10 +3,18 @@
 mod backend;
 mod capture;
 mod check;
+mod explain;
 mod failure;
+mod git;
 mod inputs;
 mod keygen;
 mod load;
+mod policy;
+mod policy_diff;
+mod policy_freeze;
+mod policy_lint;
+mod policy_show;
+mod policy_test;
 mod reporting;
 mod run;
 mod screen;
@@ -33,6 +41,9 @@ enum Command {
     Capture(capture::Capture),
     Inputs(inputs::Inputs),
     Verify(verify::Verify),
+    #[command(subcommand)]
+    Policy(policy::Policy),
+    Explain(explain::Explain),
     Keygen(keygen::Keygen),
 }
 
@@ -53,6 +64,8 @@ pub fn main() -> ExitCode {
         Command::Capture(capture) => capture.run(),
         Command::Inputs(inputs) => inputs.run(),
         Command::Verify(verify) => verify.run(),
+        Command::Policy(policy) => policy.run(),
+        Command::Explain(explain) => explain.run(),
         Command::Keygen(keygen) => keygen.run(),
     };
     outcome.unwrap_or_else(|failure| failure.report())

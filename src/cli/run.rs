@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::Failure;
 use super::backend::{BackendArgs, Choice, Opened, capture, kernel};
-use super::load::{DEFAULT_POLICY, Files, Loaded, places, read_matrix};
+use super::load::{DEFAULT_POLICY, Files, Loaded, freeze, places, read_matrix};
 use super::reporting::Reporting;
 use crate::fsio::{Existing, write_atomic};
 use crate::gate::{self, ExitCode};
@@ -62,7 +62,9 @@ impl Run {
         super::screen::note(&format!("evidence and its matrix: {}", folder.display()));
         let context = gate::Context { root: &loaded.root, started, selection: None };
         let places = places(&loaded.root, &loaded.policy, &matrix);
-        self.reporting.report(&gate::run(&loaded.policy, &matrix, &context), &places, &prepared)
+        let mut run = gate::run(&loaded.policy, &matrix, &context);
+        run.freeze = freeze(&loaded.root, &loaded.policy, &matrix, &places)?;
+        self.reporting.report(&run, &places, &prepared)
     }
 
     fn default_policy(&self, choice: Choice) -> &'static str {

@@ -7,11 +7,13 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use super::case::{CaseEvidence, read_case};
+use super::dispatch::Dispatch;
 use super::error::{EvidenceError, Problem, Unreadable};
 use super::subject::Subject;
 use crate::digest::{Hasher, Sha256};
 use crate::fsio::{FileError, read_bounded};
 use crate::inputs::Inputs;
+use crate::tensors::TensorFile;
 
 /// The file that says who the subject is.
 pub const SUBJECT_FILE: &str = "subject.json";
@@ -118,6 +120,19 @@ impl Bundle {
         let file_name = format!("{name}{EXTENSION}");
         let file = self.file(&file_name)?;
         read_case(&file_name, &file.bytes, file.sha256, name, inputs)
+    }
+
+    /// The dispatch path that the evidence of case `name` states, without reading anything else of it.
+    ///
+    /// # Errors
+    /// [`Problem::Missing`], [`Problem::Tensor`], [`Problem::HeaderMissing`] or [`Problem::Dispatch`].
+    pub fn dispatch(&self, name: &str) -> Result<Dispatch, EvidenceError> {
+        let file_name = format!("{name}{EXTENSION}");
+        let tensors =
+            TensorFile::parse(&self.file(&file_name)?.bytes).map_err(|error| unreadable(&file_name, error))?;
+        let stated = tensors.metadata("dispatch").ok_or(Problem::HeaderMissing { key: "dispatch" });
+        let stated = stated.map_err(|problem| unreadable(&file_name, problem))?;
+        Dispatch::read(stated).map_err(|error| unreadable(&file_name, error))
     }
 
     fn file(&self, name: &str) -> Result<&File, EvidenceError> {

@@ -36,15 +36,21 @@ impl ExitCode {
         }
     }
 
-    /// The exit code of a run.
+    /// The exit code of a fault.
     #[must_use]
-    pub fn of(run: &Run) -> Self {
-        let faults = run.all_faults().map(|fault| match fault.class {
+    pub fn of_class(class: FaultClass) -> Self {
+        match class {
             FaultClass::Drift => Self::Drift,
             FaultClass::Invocation => Self::Invocation,
             FaultClass::Stopped => Self::Stopped,
             FaultClass::NothingEvaluated => Self::NothingEvaluated,
-        });
+        }
+    }
+
+    /// The exit code of a run.
+    #[must_use]
+    pub fn of(run: &Run) -> Self {
+        let faults = run.all_faults().map(|fault| Self::of_class(fault.class));
         let decided = match (run.execution, run.decision) {
             (_, Decision::Fail) => Self::Violated,
             (Execution::Complete, Decision::Pass) => Self::Passed,

@@ -19,6 +19,7 @@ pub use outcome::{
     CaseOutcome, Decision, Execution, Fault, FaultClass, Judgement, Place, ReportOutcome, RowOracle, RowOutcome, Run,
     RunSubject, Status, SubjectCase, SubjectFacts, Violation, ViolationOf,
 };
+pub use preflight::dispatch_paths;
 pub use row::verdicts;
 pub use tally::RuleTally;
 
@@ -28,7 +29,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use crate::matrix::Matrix;
-use crate::policy::Policy;
+use crate::policy::{Freeze, Policy};
 use crate::root::ProjectRoot;
 
 /// What a run needs beside its policy and matrix.
@@ -85,6 +86,7 @@ pub fn run(policy: &Policy, matrix: &Matrix, context: &Context<'_>) -> Run {
     Run {
         policy: policy.clone(),
         matrix,
+        freeze: Freeze::NoLock,
         subjects: preflight.subjects.into_iter().map(|subject| subject.facts).collect(),
         faults,
         cases,

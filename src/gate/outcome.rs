@@ -10,7 +10,7 @@ use crate::digest::Sha256;
 use crate::evidence::Subject;
 use crate::matrix::{Matrix, RowKind};
 use crate::oracle::{Certificate, Nucleus, OracleError};
-use crate::policy::Policy;
+use crate::policy::{Freeze, Policy};
 use crate::rules::Finding;
 
 /// Everything that a run found.
@@ -20,6 +20,8 @@ pub struct Run {
     pub policy: Policy,
     /// The matrix.
     pub matrix: Matrix,
+    /// Whether policy and matrix are the frozen ones. A run alone knows no lock; its caller says.
+    pub freeze: Freeze,
     /// The subjects, in the policy's order.
     pub subjects: Vec<RunSubject>,
     /// What stopped the run as a whole.

@@ -2,7 +2,7 @@
 
 use crate::evidence::{Bundle, Subject};
 use crate::matrix::{Expectation, Matrix, SubjectSpec};
-use crate::policy::Policy;
+use crate::policy::{Paths, Policy};
 use crate::root::ProjectRoot;
 use crate::syntax::{Spanned, suggest};
 
@@ -129,6 +129,23 @@ fn open(
             Opened { facts, bundle: None }
         }
     }
+}
+
+/// The dispatch paths that the recorded evidence of a matrix states, by subject. What cannot be read states none.
+#[must_use]
+pub fn dispatch_paths(policy: &Policy, matrix: &Matrix, root: &ProjectRoot) -> Paths {
+    let mut paths = Paths::new();
+    for spec in &matrix.subjects {
+        let bundle = root.resolve(&spec.bundle.value).ok();
+        let bundle = bundle.and_then(|path| Bundle::open(&path, *policy.limits.max_artifact_bytes).ok());
+        let Some(bundle) = bundle else { continue };
+        let stated = matrix.cases.iter().filter_map(|case| bundle.dispatch(&case.name.value).ok());
+        let stated: std::collections::BTreeSet<String> = stated.map(|dispatch| dispatch.path).collect();
+        if !stated.is_empty() {
+            paths.insert(spec.name.value.clone(), stated);
+        }
+    }
+    paths
 }
 
 fn drift(code: &str, message: String, place: Place) -> Fault {

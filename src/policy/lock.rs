@@ -135,6 +135,53 @@ impl Lock {
     }
 }
 
+/// Whether a run's policy and matrix are the frozen ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Freeze {
+    /// The project has no lock: nothing is frozen.
+    NoLock,
+    /// Both are what the lock with this digest lists.
+    Frozen(Sha256),
+    /// They are not, and why: a file each.
+    Unfrozen(Vec<(String, Unfrozen)>),
+}
+
+impl Freeze {
+    /// Holds files (kind, path relative to the root, digest) to a lock.
+    #[must_use]
+    pub fn of(lock: Option<&Lock>, files: &[(Frozen, String, Sha256)]) -> Self {
+        let Some(lock) = lock else { return Self::NoLock };
+        let wrong = files.iter().filter_map(|(kind, path, found)| {
+            let why = lock.verify(*kind, path, *found).err()?;
+            Some((format!("{} {path}", kind.name()), why))
+        });
+        let wrong: Vec<_> = wrong.collect();
+        if wrong.is_empty() { Self::Frozen(lock.source.sha256()) } else { Self::Unfrozen(wrong) }
+    }
+
+    /// The state in one word, for machines.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::NoLock => "no-lock",
+            Self::Frozen(_) => "frozen",
+            Self::Unfrozen(_) => "unfrozen",
+        }
+    }
+
+    /// What is not frozen, as one sentence; none where all is, or where nothing could be.
+    #[must_use]
+    pub fn complaint(&self) -> Option<String> {
+        match self {
+            Self::NoLock | Self::Frozen(_) => None,
+            Self::Unfrozen(files) => {
+                let files: Vec<String> = files.iter().map(|(file, why)| format!("{file} {why}")).collect();
+                Some(files.join("; "))
+            }
+        }
+    }
+}
+
 fn entries(node: &mut Node<'_>) -> Vec<Entry> {
     let mut entries: Vec<(Spanned<String>, Entry)> = Vec::new();
     for mut child in node.children() {
@@ -201,6 +248,21 @@ mod tests {
         let changed = Unfrozen::Changed { frozen: good, found: other };
         assert_eq!(lock.verify(Frozen::Policy, "policies/p.kdl", other), Err(changed));
         assert_eq!((Unfrozen::NotListed.code(), changed.code()), ("lock::not-listed", "lock::changed"));
+    }
+
+    #[test]
+    fn a_run_is_frozen_only_where_both_files_are() {
+        let lock = read(&Lock::render(&[entry(Frozen::Policy, "p"), entry(Frozen::Matrix, "m")])).unwrap();
+        let file = |kind, path: &str, bytes: &str| (kind, path.to_owned(), Sha256::of(bytes.as_bytes()));
+        let (policy, matrix) = (file(Frozen::Policy, "p", "p"), file(Frozen::Matrix, "m", "m"));
+        assert_eq!(Freeze::of(None, std::slice::from_ref(&policy)), Freeze::NoLock);
+        let frozen = Freeze::of(Some(&lock), &[policy.clone(), matrix.clone()]);
+        assert_eq!((frozen.name(), frozen.complaint()), ("frozen", None));
+        let changed = Freeze::of(Some(&lock), &[file(Frozen::Policy, "p", "other"), matrix]);
+        assert_eq!(changed.name(), "unfrozen");
+        assert!(changed.complaint().unwrap().starts_with("policy p is not the frozen one: the lock has "));
+        let unknown = Freeze::of(Some(&lock), &[policy, file(Frozen::Matrix, "n", "m")]);
+        assert_eq!(unknown.complaint().unwrap(), "matrix n is not frozen: the lock does not list it");
     }
 
     #[test]

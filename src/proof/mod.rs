@@ -3,8 +3,14 @@
 
 mod judge;
 mod outcome;
+mod price;
+mod recorded;
+mod review;
 
 pub use outcome::{Catch, Company, Expected, ModelOutcome, Proof, Trip};
+pub use price::{Price, price};
+pub use recorded::recorded;
+pub use review::{Recorded, Review, Turned};
 
 use rayon::prelude::*;
 

@@ -7,6 +7,7 @@ use super::{Evaluator, Places};
 use crate::digest::Sha256;
 use crate::gate::{self, CaseOutcome, Decision, ExitCode, FaultClass, RowOracle, RowOutcome, Run, Status};
 use crate::matrix::Origin;
+use crate::policy::Freeze;
 use crate::report::rule_id;
 
 pub(super) fn statement(run: &Run, evaluator: &Evaluator, places: &Places) -> s::Statement {
@@ -98,6 +99,14 @@ fn bindings(run: &Run, evaluator: &Evaluator, places: &Places) -> s::Bindings {
         policy: file(&run.policy.name, &run.policy.source, &places.policy),
         policy_semantic_sha256: run.policy.semantic_sha256(),
         case_matrix: file(&run.matrix.name, &run.matrix.source, &places.matrix),
+        freeze: s::FreezeBinding {
+            state: run.freeze.name().to_owned(),
+            lock_sha256: match &run.freeze {
+                Freeze::Frozen(lock) => Some(*lock),
+                Freeze::NoLock | Freeze::Unfrozen(_) => None,
+            },
+            why: run.freeze.complaint(),
+        },
         oracle: s::OracleBinding {
             arithmetic: "binary64".to_owned(),
             order: "logit-desc token-asc".to_owned(),

@@ -105,6 +105,18 @@ pub struct StopReason {
     pub message: String,
 }
 
+/// Whether policy and matrix were the frozen ones.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct FreezeBinding {
+    /// `frozen`, `unfrozen` or `no-lock`.
+    pub state: String,
+    /// The lock that lists them.
+    pub lock_sha256: Option<Sha256>,
+    /// What is not frozen.
+    pub why: Option<String>,
+}
+
 /// Everything that the verdict rests on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -115,6 +127,8 @@ pub struct Bindings {
     pub policy_semantic_sha256: Sha256,
     /// The matrix's bytes.
     pub case_matrix: FileBinding,
+    /// Whether both were the frozen ones.
+    pub freeze: FreezeBinding,
     /// The oracle's parameters.
     pub oracle: OracleBinding,
     /// The program that judged.

@@ -14,6 +14,9 @@ const DETAILS: usize = 3;
 #[must_use]
 pub fn human(run: &Run, screen: &Screen) -> String {
     let mut out = String::new();
+    if let Some(complaint) = run.freeze.complaint() {
+        out += &wrapped("UNFROZEN: ", &complaint, screen);
+    }
     for (what, source) in [("policy", &run.policy.source), ("matrix", &run.matrix.source)] {
         let _ = writeln!(out, "{what}  {}\n        sha256 {}", source.name(), source.sha256());
     }

@@ -18,6 +18,7 @@ struct Report<'a> {
     schema: &'static str,
     policy: File<'a>,
     matrix: File<'a>,
+    freeze: FreezeJson,
     execution: &'static str,
     decision: &'static str,
     exit_code: u8,
@@ -34,6 +35,13 @@ struct File<'a> {
     name: &'a str,
     file: &'a str,
     sha256: Sha256,
+}
+
+/// Whether both are the frozen ones: `frozen`, `unfrozen` (and why) or `no-lock`.
+#[derive(Serialize)]
+struct FreezeJson {
+    state: &'static str,
+    why: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -179,6 +187,7 @@ pub fn json(run: &Run) -> Result<String, serde_json::Error> {
         (file(&run.policy.source), file(&run.matrix.source));
     let report = Report {
         schema: SCHEMA,
+        freeze: FreezeJson { state: run.freeze.name(), why: run.freeze.complaint() },
         policy: File { name: &run.policy.name, file: &policy_file, sha256: policy_sha256 },
         matrix: File { name: &run.matrix.name, file: &matrix_file, sha256: matrix_sha256 },
         execution: match run.execution {

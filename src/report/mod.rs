@@ -4,6 +4,7 @@ mod boundary;
 mod diagnostic;
 mod human;
 mod json;
+pub mod policy;
 mod selection;
 mod summary;
 
