@@ -7,6 +7,7 @@ mod failure;
 mod inputs;
 mod keygen;
 mod load;
+mod oracle;
 mod reporting;
 mod run;
 mod screen;
@@ -34,6 +35,7 @@ enum Command {
     Inputs(inputs::Inputs),
     Verify(verify::Verify),
     Keygen(keygen::Keygen),
+    Oracle(oracle::Oracle),
 }
 
 /// Runs the command line of this process. Never panics: an internal error is exit code 70.
@@ -54,6 +56,7 @@ pub fn main() -> ExitCode {
         Command::Inputs(inputs) => inputs.run(),
         Command::Verify(verify) => verify.run(),
         Command::Keygen(keygen) => keygen.run(),
+        Command::Oracle(oracle) => oracle.run(),
     };
     outcome.unwrap_or_else(|failure| failure.report())
 }
