@@ -9,6 +9,7 @@ mod git;
 mod inputs;
 mod keygen;
 mod load;
+mod oracle;
 mod policy;
 mod policy_diff;
 mod policy_freeze;
@@ -45,6 +46,7 @@ enum Command {
     Policy(policy::Policy),
     Explain(explain::Explain),
     Keygen(keygen::Keygen),
+    Oracle(oracle::Oracle),
 }
 
 /// Runs the command line of this process. Never panics: an internal error is exit code 70.
@@ -67,6 +69,7 @@ pub fn main() -> ExitCode {
         Command::Policy(policy) => policy.run(),
         Command::Explain(explain) => explain.run(),
         Command::Keygen(keygen) => keygen.run(),
+        Command::Oracle(oracle) => oracle.run(),
     };
     outcome.unwrap_or_else(|failure| failure.report())
 }
