@@ -4,11 +4,12 @@
 #include "numerics.cuh"
 
 #define BINS 256
-#define ITEMS 4
+#define ITEMS 8
+#define AT_ONCE 8
 #define WARPS (LANES / 32)
 
 
-// One pass of the radix sort over 8 bits: a stable scatter of (keys, ids) in tiles of 4,096, each warp taking 128
+// One pass of the radix sort over 8 bits: a stable scatter of (keys, ids) in tiles of 8,192, each warp taking 256
 // consecutive tokens of a tile.
 static __device__ void radix_pass(const u32 *keys, const u32 *ids, u32 *keys_out, u32 *ids_out, int vocab, int shift,
                                   u32 *offsets, u32 (*warp_counts)[BINS])
@@ -18,8 +19,19 @@ static __device__ void radix_pass(const u32 *keys, const u32 *ids, u32 *keys_out
         offsets[threadIdx.x] = 0;
     }
     __syncthreads();
-    for (int i = threadIdx.x; i < vocab; i += LANES) {
-        atomicAdd(&offsets[(keys[i] >> shift) & (BINS - 1)], 1u);
+    // Several loads at a time, so that their latencies overlap.
+    for (int first = threadIdx.x; first < vocab; first += LANES * AT_ONCE) {
+        u32 key[AT_ONCE];
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; j++) {
+            key[j] = first + j * LANES < vocab ? keys[first + j * LANES] : 0;
+        }
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; j++) {
+            if (first + j * LANES < vocab) {
+                atomicAdd(&offsets[(key[j] >> shift) & (BINS - 1)], 1u);
+            }
+        }
     }
     __syncthreads();
     if (warp == 0) {
@@ -45,9 +57,12 @@ static __device__ void radix_pass(const u32 *keys, const u32 *ids, u32 *keys_out
 #pragma unroll
         for (int item = 0; item < ITEMS; item++) {
             const int i = tile + (int)(warp * 32 * ITEMS + item * 32 + lane);
-            const bool present = i < vocab;
-            key[item] = present ? keys[i] : 0;
-            id[item] = present ? ids[i] : 0;
+            key[item] = i < vocab ? keys[i] : 0;
+            id[item] = i < vocab ? ids[i] : 0;
+        }
+#pragma unroll
+        for (int item = 0; item < ITEMS; item++) {
+            const bool present = tile + (int)(warp * 32 * ITEMS + item * 32 + lane) < vocab;
             // An absent token gets a bin of its own.
             const u32 bin = present ? (key[item] >> shift) & (BINS - 1) : BINS;
             const u32 peers = __match_any_sync(0xffffffffu, bin);
@@ -81,6 +96,11 @@ static __device__ void radix_pass(const u32 *keys, const u32 *ids, u32 *keys_out
         }
     }
     __syncthreads();
+}
+
+static __device__ __forceinline__ float logit_of(u32 key)
+{
+    return __uint_as_float((key >> 31) ? (key & 0x7fffffffu) : ~key);
 }
 
 static __device__ __forceinline__ float scan_warp(float value)
@@ -121,21 +141,24 @@ extern "C" __global__ void __launch_bounds__(LANES)
         radix_pass(keys, ids, keys_out, ids_out, vocab, shift, offsets, warp_counts);
         radix_pass(keys_out, ids_out, keys, ids, vocab, shift + 8, offsets, warp_counts);
     }
-    float lane_max = NEGATIVE_INFINITY;
-    for (int i = threadIdx.x; i < vocab; i += LANES) {
-        lane_max = fmaxf(lane_max, logits[i]);
-    }
-    const float row_max = block_max(lane_max, shared32);
+    // The sorted keys are the logits, but for the sign of zeros, which no weight depends on.
+    const float row_max = logit_of(keys[vocab - 1]);
     float lane_sum = 0.0f;
+#pragma unroll 4
     for (int i = threadIdx.x; i < vocab; i += LANES) {
-        lane_sum += exp32(logits[ids[i]] - row_max);
+        lane_sum += exp32(logit_of(keys[i]) - row_max);
     }
     const float normalizer = block_sum(lane_sum, shared32);
+    // Every logit stays, unless it is masked below.
+#pragma unroll 4
+    for (int i = threadIdx.x; i < vocab; i += LANES) {
+        output[i] = logits[i];
+    }
     float carry = 0.0f;
     for (int tile = 0; tile < vocab; tile += LANES) {
         const int i = tile + threadIdx.x;
-        const float logit = i < vocab ? logits[ids[i]] : 0.0f;
-        const float probability = i < vocab ? exp32(logit - row_max) / normalizer : 0.0f;
+        const float probability = i < vocab ? exp32(logit_of(keys[i]) - row_max) / normalizer : 0.0f;
+        const u32 id = i < vocab ? ids[i] : 0;
         float sum = scan_warp(probability);
         __syncthreads();
         if (lane == 31) {
@@ -150,8 +173,9 @@ extern "C" __global__ void __launch_bounds__(LANES)
             shared32[0] = sum;
         }
         if (i < vocab) {
-            const bool masked = sum + carry <= 1.0f - p_row && i != vocab - 1;
-            output[ids[i]] = masked ? NEGATIVE_INFINITY : logit;
+            if (sum + carry <= 1.0f - p_row && i != vocab - 1) {
+                output[id] = NEGATIVE_INFINITY;
+            }
         }
         __syncthreads();
         carry += shared32[0];

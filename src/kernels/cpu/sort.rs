@@ -10,9 +10,9 @@ pub fn mask_row(logits: &[f32], p: f32, output: &mut [f32]) {
     if p >= 1.0 {
         return;
     }
-    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let mut keys: Vec<u64> = logits.iter().enumerate().map(|(token, &logit)| ascending(logit, token as u32)).collect();
     keys.sort_unstable();
+    let max = keys.last().map_or(f32::NEG_INFINITY, |&key| logit_of(logits, key));
     let weights: Vec<f32> = keys.iter().map(|&key| exp32(logit_of(logits, key) - max)).collect();
     let normalizer = lanes::strided_sum(weights.iter().copied());
     let mut carry = 0.0f32;
