@@ -268,3 +268,11 @@ fn explanations() {
     assert_eq!(exit, 2);
     assert_holds(&text, &["did you mean `count-envelope`?"]);
 }
+
+#[test]
+fn what_is_shipped_is_frozen_and_clean() {
+    assert_eq!(run(project(), &["policy", "freeze", "--check"]).0, 0, "run: nucleus-gate policy freeze");
+    for policy in ["builtin:split-top-p", "builtin:any-dispatch", "policies/cpu-model.kdl"] {
+        assert_eq!(run(project(), &["policy", "lint", policy, "--strict"]).0, 0, "{policy}");
+    }
+}
