@@ -19,6 +19,8 @@ use crate::syntax::Source;
 /// OLD and NEW are files or builtin:NAME. With one argument it is OLD, and NEW is the default policy as it stands; an OLD
 /// that is no file is a git revision of it: policy diff HEAD~1, or policy diff HEAD~1 policies/mine.kdl.
 ///
+/// The fault zoo runs on its own small cases, beside exact subjects and beside subjects with the same fault.
+///
 /// Exit codes: 0 nothing more gets through, or all of it is acknowledged; 1 something does; 2 and 3 as in check.
 #[derive(Debug, clap::Args)]
 pub(super) struct Diff {

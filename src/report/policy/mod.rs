@@ -14,6 +14,11 @@ pub use show::show;
 
 use crate::proof::{Company, Price, Review};
 
+/// "1 row", "2 rows".
+fn rows(count: usize) -> String {
+    if count == 1 { "1 row".to_owned() } else { format!("{count} rows") }
+}
+
 /// What a model ran as: "patch", "patch and all other subjects".
 fn place(review: &Review, price: &Price) -> String {
     let name = review.old.evidence.subjects.get(price.subject).map_or("?", |subject| subject.value.as_str());

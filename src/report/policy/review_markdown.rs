@@ -1,6 +1,6 @@
 //! A review as a comment on a pull request.
 
-use super::place;
+use super::{place, rows};
 use crate::proof::Review;
 use crate::text::sanitize;
 
@@ -16,7 +16,10 @@ pub fn review_markdown(review: &Review) -> String {
         let differs = match (&item.old, &item.new) {
             (Some(old), None) => format!("was `{}`", cell(old)),
             (None, Some(new)) => format!("is `{}`", cell(new)),
-            (Some(_), Some(_)) | (None, None) => cell(&item.parts.join("; ")),
+            (Some(_), Some(_)) | (None, None) => {
+                let parts: Vec<String> = item.parts.iter().map(|part| format!("`{}`", cell(part))).collect();
+                parts.join(", ")
+            }
         };
         let through = match (item.lets_more_through(), review.is_acknowledged(item)) {
             (true, true) => "yes, acknowledged",
@@ -35,8 +38,8 @@ pub fn review_markdown(review: &Review) -> String {
             let kind = if price.fault { "fault" } else { "mutation" };
             let (case, row) = &price.example;
             let place = place(review, price);
-            let (still, before) = (price.still, price.before);
-            out += &format!("- {kind} `{}` {place}: caught on {still} of {before} rows", price.model);
+            let (still, before) = (price.still, rows(price.before));
+            out += &format!("- {kind} `{}` {place}: caught on {still} of {before}", price.model);
             out += &format!(", for instance not on `{}` row {row}\n", cell(case));
         }
         out += "\n</details>\n";

@@ -1,6 +1,6 @@
 //! A review on a screen.
 
-use super::place;
+use super::{place, rows};
 use crate::policy::{Change, Item};
 use crate::proof::{Price, Recorded, Review};
 use crate::text::sanitize;
@@ -68,9 +68,9 @@ fn zoo(review: &Review, prices: &[Price]) -> String {
         let kind = if price.fault { "fault" } else { "mutation" };
         let (case, row) = &price.example;
         let how = if price.escapes() {
-            format!("NO LONGER CAUGHT (was on {} rows)", price.before)
+            format!("NO LONGER CAUGHT (was on {})", rows(price.before))
         } else {
-            format!("caught on {} of {} rows", price.still, price.before)
+            format!("caught on {} of {}", price.still, rows(price.before))
         };
         let place = place(review, price);
         out += &format!("  {kind} {} {place}: {how}; for instance {} row {row}\n", price.model, sanitize(case));
