@@ -63,9 +63,14 @@ static __device__ void radix_pass(const u32 *keys, const u32 *ids, u32 *keys_out
 #pragma unroll
         for (int item = 0; item < ITEMS; item++) {
             const bool present = tile + (int)(warp * 32 * ITEMS + item * 32 + lane) < vocab;
-            // An absent token gets a bin of its own.
-            const u32 bin = present ? (key[item] >> shift) & (BINS - 1) : BINS;
-            const u32 peers = __match_any_sync(0xffffffffu, bin);
+            // The lanes with the same bin, bit by bit: far faster than match.any, which takes a step a value.
+            const u32 bin = (key[item] >> shift) & (BINS - 1);
+            u32 peers = __ballot_sync(0xffffffffu, present);
+#pragma unroll
+            for (int bit = 0; bit < 8; bit++) {
+                const u32 ones = __ballot_sync(0xffffffffu, (bin >> bit) & 1);
+                peers &= (bin >> bit) & 1 ? ones : ~ones;
+            }
             const u32 before = __popc(peers & ((1u << lane) - 1));
             rank[item] = present ? warp_counts[warp][bin] + before : 0;
             __syncwarp();

@@ -118,6 +118,7 @@ fn open(
             match bundle.subject() {
                 Ok(subject) => {
                     faults.extend(sources(policy, spec, &subject));
+                    faults.extend(sources_here(policy, spec, root));
                     facts.subject = Some(subject);
                 }
                 Err(error) => faults.push(super::case::evidence_fault(name, &error, named_here())),
@@ -151,6 +152,30 @@ pub fn dispatch_paths(policy: &Policy, matrix: &Matrix, root: &ProjectRoot) -> P
 fn drift(code: &str, message: String, place: Place) -> Fault {
     let help = "restore the frozen bytes, or freeze a new matrix and review the change".to_owned();
     Fault { class: FaultClass::Drift, code: code.to_owned(), message, help, place: Some(place) }
+}
+
+/// A pinned source that lies in this project must be the pinned one here, too: evidence of kernels that have changed since
+/// says nothing of the present ones.
+fn sources_here(policy: &Policy, spec: &SubjectSpec, root: &ProjectRoot) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for pin in spec.sources.iter().filter(|_| policy.evidence.pinned_sources) {
+        let Ok(path) = root.resolve(&pin.path) else { continue };
+        let found = match crate::fsio::read_bounded(&path, *policy.limits.max_artifact_bytes) {
+            Ok(bytes) => crate::digest::Sha256::of(&bytes).to_string(),
+            Err(error) => error.to_string(),
+        };
+        if found != pin.sha256.to_string() {
+            let name = &spec.name.value;
+            let message =
+                format!("{} has changed since {name} was recorded: pinned {}, here {found}", *pin.path, *pin.sha256);
+            faults.push(drift(
+                "gate::source-changed",
+                message,
+                Place::Matrix(pin.sha256.span, "pinned here".to_owned()),
+            ));
+        }
+    }
+    faults
 }
 
 /// Source and patch hashes as pinned. Neither side may name what the other does not.

@@ -6,6 +6,7 @@ use super::cpu::{CpuBackend, DEFAULT_MULTIPROCESSORS};
 use super::cuda::nvrtc::{self, FOLDER_VARIABLE, Target, compile};
 use super::cuda::{CudaBackend, CudaError, Shape, sources};
 use super::{Backend as _, Kernel, POISON};
+use crate::digest::Sha256;
 use crate::evidence::{Argmax, Bundle, RowEvidence};
 use crate::gate;
 use crate::inputs::Inputs;
@@ -187,4 +188,30 @@ fn launch_shapes_follow_the_batch_and_the_device() {
         Shape::of(Kernel::Exact, 1, 4_000_000, 132, 232_448, true),
         Err(CudaError::Vocabulary { vocab: 4_000_000 })
     ));
+}
+
+/// The device's recorded outputs are the model's, to the bit.
+#[test]
+fn the_model_gives_the_recorded_devices_bits() {
+    let matrix = matrix("cuda-h200.kdl");
+    let backend = CpuBackend::new(DEFAULT_MULTIPROCESSORS);
+    for (kernel, bundle) in [(Kernel::Stock, "stock"), (Kernel::Patch, "patch"), (Kernel::Exact, "exact")] {
+        let folder = root().path().join("matrices/recorded/cuda-h200").join(bundle);
+        let recorded = Bundle::open(&folder, 1 << 26).unwrap();
+        for case in &matrix.cases {
+            let inputs = inputs_of(case);
+            let recorded = recorded.case(&case.name.value, &inputs).unwrap();
+            let launches = backend.run(0, &inputs, &[kernel], 1, &|| false).unwrap();
+            let output = Sha256::of_f32(&launches[0][0].output);
+            assert_eq!(output, recorded.output_sha256, "{kernel} {}", case.name.value);
+            assert!(recorded.rows.iter().all(|row| row.repeat_differs == Some(0)), "{kernel} {}", case.name.value);
+        }
+    }
+}
+
+#[test]
+fn a_stopped_run_gives_nothing() {
+    let inputs = Inputs::new(4, vec![0.0; 8], vec![0.5; 2]).unwrap();
+    let stopped = CpuBackend::new(1).run(0, &inputs, &[Kernel::Patch], 1, &|| true);
+    assert_eq!(stopped.unwrap_err().code(), "kernel-stopped");
 }

@@ -2,6 +2,7 @@
 
 mod common;
 mod exit;
+mod kernels;
 mod policy;
 mod receipt;
 mod receipt_forms;
