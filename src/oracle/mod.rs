@@ -7,7 +7,6 @@ mod definition;
 mod exp;
 mod key;
 mod nucleus;
-mod order;
 mod scan;
 mod simd;
 mod sum;

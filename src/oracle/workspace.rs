@@ -9,7 +9,7 @@ use super::bucket::{Histogram, Range};
 use super::definition::neumaier_boundary;
 use super::simd::{Isa, Kernel, Simd, UnsupportedIsa, dispatch};
 use super::sum::{Depth, ExactSum};
-use super::{Nucleus, OracleError, RankKey, exp, order, scan};
+use super::{Nucleus, OracleError, RankKey, exp, scan};
 
 /// The working memory of one thread: reused from row to row, it grows to what the largest row needs (4.3 MB at 262,144
 /// tokens).
@@ -76,8 +76,8 @@ impl Workspace {
     /// # Errors
     /// As [`OracleError`] says of logits.
     pub fn order(&mut self, logits: &[f32], count: usize) -> Result<&[RankKey], OracleError> {
-        let Extent { max, min, .. } = Extent::of(logits, &mut self.lows)?;
-        order::first(logits, min, max, count, &mut self.keys);
+        Extent::of(logits, &mut self.lows)?;
+        self.rank(logits, count);
         Ok(&self.keys)
     }
 
@@ -97,13 +97,22 @@ impl Workspace {
         self.weights.resize(blocks, [[0.0; 8]; VECTORS]);
     }
 
+    /// Puts the keys of the first `count` tokens into `self.keys`, in order.
+    fn rank(&mut self, logits: &[f32], count: usize) {
+        self.keys.clear();
+        self.keys.reserve_exact(logits.len());
+        self.keys.extend(logits.iter().enumerate().map(|(token, &logit)| RankKey::new(logit, token as u32)));
+        if count < self.keys.len() {
+            self.keys.select_nth_unstable(count);
+            self.keys.truncate(count);
+        }
+        self.keys.sort_unstable();
+    }
+
     /// The plain definition's steps, on the weights at hand.
     #[cold]
     fn literal(&mut self, row: &Row<'_>) -> Result<Nucleus, OracleError> {
-        self.keys.clear();
-        self.keys.reserve_exact(row.logits.len());
-        self.keys.extend(row.logits.iter().enumerate().map(|(token, &logit)| RankKey::new(logit, token as u32)));
-        self.keys.sort_unstable();
+        self.rank(row.logits, row.logits.len());
         let weights = self.weights.as_flattened().as_flattened();
         let weight = |key: &RankKey| weights.get(key.token() as usize).copied().unwrap_or(0.0);
         let scan = neumaier_boundary(self.keys.iter().map(weight), row.target);
@@ -201,10 +210,9 @@ impl Kernel for NucleusOf<'_> {
     }
 }
 
-/// A row's largest and smallest logits, and the first token of the largest.
+/// A row's largest logit, and the first token that has it.
 struct Extent {
     max: f32,
-    min: f32,
     first: u32,
 }
 
@@ -237,7 +245,7 @@ impl Extent {
         }
         let mut from_best = logits.iter().enumerate().skip(best * TOKENS);
         let (first, &max) = from_best.find(|(_, logit)| ordered(**logit) == max).unwrap_or((0, &f32::NAN));
-        Ok(Self { max, min: from_ordered(min), first: first as u32 })
+        Ok(Self { max, first: first as u32 })
     }
 }
 
