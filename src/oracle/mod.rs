@@ -5,6 +5,7 @@ mod bucket;
 mod certificate;
 mod definition;
 mod exp;
+mod far;
 mod key;
 mod nucleus;
 mod scan;

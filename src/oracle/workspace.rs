@@ -7,6 +7,7 @@
 use super::block::{TOKENS, VECTORS, Weights};
 use super::bucket::{Histogram, Range};
 use super::definition::neumaier_boundary;
+use super::far::{self, Far, Near};
 use super::simd::{Isa, Kernel, Simd, UnsupportedIsa, dispatch};
 use super::sum::{Depth, ExactSum};
 use super::{Nucleus, OracleError, RankKey, exp, scan};
@@ -196,17 +197,27 @@ impl Kernel for NucleusOf<'_> {
         if !(p.is_finite() && 0.0 < p && p < 1.0) {
             return Err(OracleError::InvalidP { p });
         }
-        workspace.histogram.start(logits.len(), f64::from(p));
-        let normalizer = weigh(simd, workspace, logits, f64::from(extent.max)).rounded();
-        let target = f64::from(p) * normalizer;
-        let row = Row { logits, max: extent.max, first: extent.first, normalizer, target };
-        if let Some(range) = workspace.histogram.find(target) {
-            let head = split(simd, workspace, logits, range);
-            if let Some(nucleus) = settle(workspace, &row, range, head) {
-                return Ok(nucleus);
+        let (p, max) = (f64::from(p), f64::from(extent.max));
+        let mut far = Far::of(logits, max, p);
+        loop {
+            workspace.histogram.start(logits.len(), p);
+            let (sum, far_mass) = weigh(simd, workspace, logits, max, far);
+            // With nothing far, the sum is exact, and the row is settled one way or the other.
+            let normalizer = if far.is_some() { far::rounded(&sum, far_mass) } else { Some(sum.rounded()) };
+            if let Some(normalizer) = normalizer {
+                let row = Row { logits, max: extent.max, first: extent.first, normalizer, target: p * normalizer };
+                if let Some(range) = workspace.histogram.find(row.target) {
+                    let head = split(simd, workspace, logits, range);
+                    if let Some(nucleus) = settle(workspace, &row, range, head) {
+                        return Ok(nucleus);
+                    }
+                }
+                if far.is_none() {
+                    return workspace.literal(&row);
+                }
             }
+            far = None;
         }
-        workspace.literal(&row)
     }
 }
 
@@ -260,20 +271,28 @@ fn from_ordered(ordered: i32) -> f32 {
     f32::from_bits((ordered ^ ((ordered >> 31) & i32::MAX)) as u32)
 }
 
-/// The weights and their histogram; returns their sum.
+/// The weights and their histogram; returns their sum, and how much of it is far and so not exact.
 #[inline(always)]
-fn weigh<S: Simd>(simd: S, workspace: &mut Workspace, logits: &[f32], max: f64) -> ExactSum {
+fn weigh<S: Simd>(simd: S, workspace: &mut Workspace, logits: &[f32], max: f64, far: Option<Far>) -> (ExactSum, f64) {
     workspace.make_room(logits.len());
     workspace.tops.clear();
-    let mut sum = ExactSum::ZERO;
+    let (mut sum, mut far_mass, mut near) = (ExactSum::ZERO, 0.0, Near::new());
     let blocks = logits.chunks(TOKENS).zip(&workspace.lows).zip(&mut workspace.weights);
     for ((logits, &low), weights) in blocks {
         let low = f64::from(low);
-        exp::weigh(simd, logits, low, max, weights);
-        sum.add_block(simd, weights, Depth::of_difference(low - max));
-        workspace.tops.push(workspace.histogram.add_block(simd, weights));
+        let vectors = if let (Some(far), Some(logits)) = (far, logits.as_array()) {
+            let mass = far.weigh(simd, logits, max, weights, &mut near);
+            far_mass += mass;
+            sum.add_one(mass);
+            near.padded()
+        } else {
+            exp::weigh(simd, logits, low, max, weights);
+            weights
+        };
+        sum.add_block(simd, vectors, Depth::of_difference(low - max));
+        workspace.tops.push(workspace.histogram.add_block(simd, vectors));
     }
-    sum
+    (sum, far_mass)
 }
 
 /// The tokens before a range of weights.
