@@ -14,7 +14,6 @@
 //! masses steer only. If they are wrong - their sums are rounded - the exact sums will not certify what they found, and
 //! the row is done by the plain definition's steps.
 
-use super::block::Weights;
 use super::simd::{ONE_UPPER, Simd};
 
 /// The buckets' number.
@@ -72,9 +71,9 @@ impl Histogram {
         self.shift = 20 - per_octave.min(20);
     }
 
-    /// Adds a block's weights; returns the largest.
+    /// Adds a block's weights, or fewer: vectors by fours. Returns the largest.
     #[inline(always)]
-    pub(super) fn add_block<S: Simd>(&mut self, simd: S, weights: &Weights) -> f64 {
+    pub(super) fn add_block<S: Simd>(&mut self, simd: S, weights: &[[f64; 8]]) -> f64 {
         let (shift, edge) = (self.shift, simd.splat(self.lower_edge(BUCKETS - 1)));
         let Some(mass) = self.mass.first_chunk_mut::<{ BUCKETS + TAIL }>() else { return f64::INFINITY };
         let mut top = simd.splat(0.0);

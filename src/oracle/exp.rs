@@ -100,14 +100,8 @@ pub(super) fn vector<S: Fused>(simd: S, x: [S::F64; 2]) -> ([S::F64; 2], [u8; 2]
     let r = both!(i => simd.add(reduced[i], correction[i]));
     let r_low = both!(i => simd.add(simd.sub(reduced[i], r[i]), correction[i]));
 
-    // q = 1/2 + r * ((1/6 + r/24) + r^2 * ((1/120 + r/720) + r^2 * (1/5040 + r/40320)))
     let square = both!(i => simd.mul(r[i], r[i]));
-    let third = both!(i => simd.fma(r[i], simd.splat(1.0 / 24.0), simd.splat(1.0 / 6.0)));
-    let fifth = both!(i => simd.fma(r[i], simd.splat(1.0 / 720.0), simd.splat(1.0 / 120.0)));
-    let seventh = both!(i => simd.fma(r[i], simd.splat(1.0 / 40320.0), simd.splat(1.0 / 5040.0)));
-    let q = both!(i => simd.fma(square[i], seventh[i], fifth[i]));
-    let q = both!(i => simd.fma(square[i], q[i], third[i]));
-    let q = both!(i => simd.fma(q[i], r[i], simd.splat(0.5)));
+    let q = series(simd, r, square);
     let low = both!(i => simd.fma(square[i], q[i], r_low[i]));
 
     let power = both!(i => simd.lookup(&POWERS, shifted[i]));
@@ -118,6 +112,33 @@ pub(super) fn vector<S: Fused>(simd: S, x: [S::F64; 2]) -> ([S::F64; 2], [u8; 2]
     let below = both!(i => simd.add(high[i], simd.sub(rest[i], simd.splat(DOUBT))));
 
     (both!(i => simd.scale(above[i], shifted[i])), both!(i => simd.differ(above[i], below[i])))
+}
+
+/// q = 1/2 + r * ((1/6 + r/24) + r^2 * ((1/120 + r/720) + r^2 * (1/5040 + r/40320)))
+#[inline(always)]
+fn series<S: Fused>(simd: S, r: [S::F64; 2], square: [S::F64; 2]) -> [S::F64; 2] {
+    let third = both!(i => simd.fma(r[i], simd.splat(1.0 / 24.0), simd.splat(1.0 / 6.0)));
+    let fifth = both!(i => simd.fma(r[i], simd.splat(1.0 / 720.0), simd.splat(1.0 / 120.0)));
+    let seventh = both!(i => simd.fma(r[i], simd.splat(1.0 / 40320.0), simd.splat(1.0 / 5040.0)));
+    let q = both!(i => simd.fma(square[i], seventh[i], fifth[i]));
+    let q = both!(i => simd.fma(square[i], q[i], third[i]));
+    both!(i => simd.fma(q[i], r[i], simd.splat(0.5)))
+}
+
+/// exp of each lane (from -708 to 0), within 2^-51 of itself: T is rounded by 2^-53, its product with e^r - 1 (below 0.022,
+/// where the roundings of r, r^2 and q count for less than 2^-57) and the sum by 2^-53 at most; e^r - 1 - r - r^2 * q is below
+/// 2^-68.
+#[inline(always)]
+pub(super) fn rough<S: Fused>(simd: S, x: [S::F64; 2]) -> [S::F64; 2] {
+    let shifted = both!(i => simd.fma(x[i], simd.splat(INVERSE_STEP), simd.splat(TO_INTEGER)));
+    let k = both!(i => simd.sub(shifted[i], simd.splat(TO_INTEGER)));
+    let reduced = both!(i => simd.fma(k[i], simd.splat(-STEP_HIGH), x[i]));
+    let r = both!(i => simd.fma(k[i], simd.splat(-STEP_LOW), reduced[i]));
+    let square = both!(i => simd.mul(r[i], r[i]));
+    let q = series(simd, r, square);
+    let power = both!(i => simd.lookup(&POWERS, shifted[i]));
+    let less_one = both!(i => simd.fma(square[i], q[i], r[i]));
+    both!(i => simd.scale(simd.fma(power[i], less_one[i], power[i]), shifted[i]))
 }
 
 /// exp of one number, correctly rounded. exp(-746) is below half the smallest subnormal number.
@@ -143,6 +164,22 @@ pub(super) fn weigh<S: Simd>(simd: S, logits: &[f32], low: f64, max: f64, weight
         weigh_full::<S, true>(simd, logits, max, weights);
     } else {
         weigh_full::<S, false>(simd, logits, max, weights);
+    }
+}
+
+/// The weights of two vectors.
+#[inline(always)]
+pub(super) fn weigh_pair<S: Simd>(simd: S, logits: &[[f32; 8]; 2], max: f64, weights: &mut [[f64; 8]; 2]) {
+    let differences = both!(i => simd.sub(simd.widen(&logits[i]), simd.splat(max)));
+    let (exponentials, undecided) = simd.exp(differences);
+    for half in 0..2 {
+        simd.store(&mut weights[half], exponentials[half]);
+        let mut bits = undecided[half] | simd.at_least(simd.splat(SMALLEST), differences[half]);
+        while bits != 0 {
+            let lane = bits.trailing_zeros() as usize;
+            weights[half][lane] = scalar(f64::from(logits[half][lane]) - max);
+            bits &= bits - 1;
+        }
     }
 }
 

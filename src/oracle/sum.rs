@@ -90,20 +90,20 @@ impl ExactSum {
     /// Nothing.
     pub(super) const ZERO: Self = Self { totals: [0; LEVELS] };
 
-    /// Adds a block's weights. `depth` must hold for them.
+    /// Adds a block's weights, or fewer: an even number of vectors. `depth` must hold for them.
     #[inline(always)]
-    pub(super) fn add_block<S: Simd>(&mut self, simd: S, weights: &Weights, depth: Depth) {
+    pub(super) fn add_block<S: Simd>(&mut self, simd: S, weights: &[[f64; 8]], depth: Depth) {
         self.add::<S, false>(simd, weights, simd.splat(0.0), depth);
     }
 
     /// Adds those of a block's weights that are at least `floor`. `depth` must hold for them.
     #[inline(always)]
-    pub(super) fn add_block_from<S: Simd>(&mut self, simd: S, weights: &Weights, floor: S::F64, depth: Depth) {
+    pub(super) fn add_block_from<S: Simd>(&mut self, simd: S, weights: &[[f64; 8]], floor: S::F64, depth: Depth) {
         self.add::<S, true>(simd, weights, floor, depth);
     }
 
     #[inline(always)]
-    fn add<S: Simd, const FLOOR: bool>(&mut self, simd: S, weights: &Weights, floor: S::F64, depth: Depth) {
+    fn add<S: Simd, const FLOOR: bool>(&mut self, simd: S, weights: &[[f64; 8]], floor: S::F64, depth: Depth) {
         match depth {
             Depth::Two => {
                 self.pass::<S, 2, FLOOR, true>(simd, weights, floor, 0, &mut []);
@@ -131,7 +131,7 @@ impl ExactSum {
     fn pass<S: Simd, const N: usize, const FLOOR: bool, const LAST: bool>(
         &mut self,
         simd: S,
-        from: &Weights,
+        from: &[[f64; 8]],
         floor: S::F64,
         first: usize,
         rest: &mut [[f64; 8]],
@@ -171,16 +171,16 @@ impl ExactSum {
         !LAST && simd.any(left)
     }
 
-    /// Adds one weight (from 0 to 1).
-    pub(super) fn add_one(&mut self, weight: f64) {
-        let bits = weight.to_bits();
-        let exponent = (bits >> 52) as i32;
-        let fraction = bits & ((1 << 52) - 1);
-        // weight = integer * 2^place.
-        let (integer, place) = if exponent == 0 { (fraction, -1074) } else { (fraction | 1 << 52, exponent - 1075) };
-        // The first level whose unit divides 2^place.
-        let level = (-44 - place).max(0).unsigned_abs().div_ceil(45) as usize;
-        self.totals[level] += i128::from(integer) << (place - unit(level));
+    /// Adds one number from 0 to 1.
+    pub(super) fn add_one(&mut self, number: f64) {
+        let (level, units) = units(number);
+        self.totals[level] += units;
+    }
+
+    /// Subtracts one number from 0 to 1.
+    pub(super) fn subtract_one(&mut self, number: f64) {
+        let (level, units) = units(number);
+        self.totals[level] -= units;
     }
 
     /// The sum, rounded once.
@@ -199,6 +199,18 @@ impl ExactSum {
         }
         exact_sum(&terms)
     }
+}
+
+/// A number from 0 to 1 as a multiple of a level's unit.
+fn units(number: f64) -> (usize, i128) {
+    let bits = number.to_bits();
+    let exponent = (bits >> 52) as i32;
+    let fraction = bits & ((1 << 52) - 1);
+    // number = integer * 2^place.
+    let (integer, place) = if exponent == 0 { (fraction, -1074) } else { (fraction | 1 << 52, exponent - 1075) };
+    // The first level whose unit divides 2^place.
+    let level = (-44 - place).max(0).unsigned_abs().div_ceil(45) as usize;
+    (level, i128::from(integer) << (place - unit(level)))
 }
 
 /// Adds `x` to each level's accumulator what the level takes of it; returns what is left.

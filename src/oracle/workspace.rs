@@ -7,9 +7,10 @@
 use super::block::{TOKENS, VECTORS, Weights};
 use super::bucket::{Histogram, Range};
 use super::definition::neumaier_boundary;
+use super::far::{self, Far, Near};
 use super::simd::{Isa, Kernel, Simd, UnsupportedIsa, dispatch};
 use super::sum::{Depth, ExactSum};
-use super::{Nucleus, OracleError, RankKey, exp, order, scan};
+use super::{Nucleus, OracleError, RankKey, exp, scan};
 
 /// The working memory of one thread: reused from row to row, it grows to what the largest row needs (4.3 MB at 262,144
 /// tokens).
@@ -76,8 +77,8 @@ impl Workspace {
     /// # Errors
     /// As [`OracleError`] says of logits.
     pub fn order(&mut self, logits: &[f32], count: usize) -> Result<&[RankKey], OracleError> {
-        let Extent { max, min, .. } = Extent::of(logits, &mut self.lows)?;
-        order::first(logits, min, max, count, &mut self.keys);
+        Extent::of(logits, &mut self.lows)?;
+        self.rank(logits, count);
         Ok(&self.keys)
     }
 
@@ -97,13 +98,22 @@ impl Workspace {
         self.weights.resize(blocks, [[0.0; 8]; VECTORS]);
     }
 
+    /// Puts the keys of the first `count` tokens into `self.keys`, in order.
+    fn rank(&mut self, logits: &[f32], count: usize) {
+        self.keys.clear();
+        self.keys.reserve_exact(logits.len());
+        self.keys.extend(logits.iter().enumerate().map(|(token, &logit)| RankKey::new(logit, token as u32)));
+        if count < self.keys.len() {
+            self.keys.select_nth_unstable(count);
+            self.keys.truncate(count);
+        }
+        self.keys.sort_unstable();
+    }
+
     /// The plain definition's steps, on the weights at hand.
     #[cold]
     fn literal(&mut self, row: &Row<'_>) -> Result<Nucleus, OracleError> {
-        self.keys.clear();
-        self.keys.reserve_exact(row.logits.len());
-        self.keys.extend(row.logits.iter().enumerate().map(|(token, &logit)| RankKey::new(logit, token as u32)));
-        self.keys.sort_unstable();
+        self.rank(row.logits, row.logits.len());
         let weights = self.weights.as_flattened().as_flattened();
         let weight = |key: &RankKey| weights.get(key.token() as usize).copied().unwrap_or(0.0);
         let scan = neumaier_boundary(self.keys.iter().map(weight), row.target);
@@ -187,24 +197,33 @@ impl Kernel for NucleusOf<'_> {
         if !(p.is_finite() && 0.0 < p && p < 1.0) {
             return Err(OracleError::InvalidP { p });
         }
-        workspace.histogram.start(logits.len(), f64::from(p));
-        let normalizer = weigh(simd, workspace, logits, f64::from(extent.max)).rounded();
-        let target = f64::from(p) * normalizer;
-        let row = Row { logits, max: extent.max, first: extent.first, normalizer, target };
-        if let Some(range) = workspace.histogram.find(target) {
-            let head = split(simd, workspace, logits, range);
-            if let Some(nucleus) = settle(workspace, &row, range, head) {
-                return Ok(nucleus);
+        let (p, max) = (f64::from(p), f64::from(extent.max));
+        let mut far = Far::of(logits, max, p);
+        loop {
+            workspace.histogram.start(logits.len(), p);
+            let (sum, far_mass) = weigh(simd, workspace, logits, max, far);
+            // With nothing far, the sum is exact, and the row is settled one way or the other.
+            let normalizer = if far.is_some() { far::rounded(&sum, far_mass) } else { Some(sum.rounded()) };
+            if let Some(normalizer) = normalizer {
+                let row = Row { logits, max: extent.max, first: extent.first, normalizer, target: p * normalizer };
+                if let Some(range) = workspace.histogram.find(row.target) {
+                    let head = split(simd, workspace, logits, range);
+                    if let Some(nucleus) = settle(workspace, &row, range, head) {
+                        return Ok(nucleus);
+                    }
+                }
+                if far.is_none() {
+                    return workspace.literal(&row);
+                }
             }
+            far = None;
         }
-        workspace.literal(&row)
     }
 }
 
-/// A row's largest and smallest logits, and the first token of the largest.
+/// A row's largest logit, and the first token that has it.
 struct Extent {
     max: f32,
-    min: f32,
     first: u32,
 }
 
@@ -237,7 +256,7 @@ impl Extent {
         }
         let mut from_best = logits.iter().enumerate().skip(best * TOKENS);
         let (first, &max) = from_best.find(|(_, logit)| ordered(**logit) == max).unwrap_or((0, &f32::NAN));
-        Ok(Self { max, min: from_ordered(min), first: first as u32 })
+        Ok(Self { max, first: first as u32 })
     }
 }
 
@@ -252,20 +271,28 @@ fn from_ordered(ordered: i32) -> f32 {
     f32::from_bits((ordered ^ ((ordered >> 31) & i32::MAX)) as u32)
 }
 
-/// The weights and their histogram; returns their sum.
+/// The weights and their histogram; returns their sum, and how much of it is far and so not exact.
 #[inline(always)]
-fn weigh<S: Simd>(simd: S, workspace: &mut Workspace, logits: &[f32], max: f64) -> ExactSum {
+fn weigh<S: Simd>(simd: S, workspace: &mut Workspace, logits: &[f32], max: f64, far: Option<Far>) -> (ExactSum, f64) {
     workspace.make_room(logits.len());
     workspace.tops.clear();
-    let mut sum = ExactSum::ZERO;
+    let (mut sum, mut far_mass, mut near) = (ExactSum::ZERO, 0.0, Near::new());
     let blocks = logits.chunks(TOKENS).zip(&workspace.lows).zip(&mut workspace.weights);
     for ((logits, &low), weights) in blocks {
         let low = f64::from(low);
-        exp::weigh(simd, logits, low, max, weights);
-        sum.add_block(simd, weights, Depth::of_difference(low - max));
-        workspace.tops.push(workspace.histogram.add_block(simd, weights));
+        let vectors = if let (Some(far), Some(logits)) = (far, logits.as_array()) {
+            let mass = far.weigh(simd, logits, max, weights, &mut near);
+            far_mass += mass;
+            sum.add_one(mass);
+            near.padded()
+        } else {
+            exp::weigh(simd, logits, low, max, weights);
+            weights
+        };
+        sum.add_block(simd, vectors, Depth::of_difference(low - max));
+        workspace.tops.push(workspace.histogram.add_block(simd, vectors));
     }
-    sum
+    (sum, far_mass)
 }
 
 /// The tokens before a range of weights.

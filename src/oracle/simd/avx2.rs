@@ -118,6 +118,10 @@ impl Simd for Avx2 {
     fn exp(self, x: [Pair; 2]) -> ([Pair; 2], [u8; 2]) {
         exp::vector(self, x)
     }
+    #[inline(always)]
+    fn exp_rough(self, x: [Pair; 2]) -> [Pair; 2] {
+        exp::rough(self, x)
+    }
 }
 
 impl Fused for Avx2 {

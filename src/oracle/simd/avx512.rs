@@ -109,6 +109,10 @@ impl Simd for Avx512 {
     fn exp(self, x: [__m512d; 2]) -> ([__m512d; 2], [u8; 2]) {
         exp::vector(self, x)
     }
+    #[inline(always)]
+    fn exp_rough(self, x: [__m512d; 2]) -> [__m512d; 2] {
+        exp::rough(self, x)
+    }
 }
 
 impl Fused for Avx512 {

@@ -71,9 +71,11 @@ pub(super) trait Simd: Copy {
     fn distances(self, x: Self::F64, shift: u32, caps: &[u32; 8], to: &mut [u32; 8]);
     /// exp of each lane, and one bit a lane that is set where the result is not known to be correctly rounded.
     fn exp(self, x: [Self::F64; 2]) -> ([Self::F64; 2], [u8; 2]);
+    /// exp of each lane (from -708 to 0), within 2^-51 of itself.
+    fn exp_rough(self, x: [Self::F64; 2]) -> [Self::F64; 2];
 }
 
-/// What the vector exponential needs on top: see `exp.rs`.
+/// What the vector exponentials need on top: see `exp.rs`.
 pub(super) trait Fused: Simd {
     /// a * b, rounded once.
     fn mul(self, a: Self::F64, b: Self::F64) -> Self::F64;
