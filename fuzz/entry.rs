@@ -44,7 +44,13 @@ pub fn evidence(bytes: &[u8]) {
         );
         let output = inputs.logits();
         if let Ok(dispatch) = Dispatch::read(r#"{"path":"p","kernels":[],"grid":[]}"#) {
-            let recorded = encode_case(&Recording { case: "c", inputs: &inputs, output, dispatch: &dispatch, repeat_differs: None });
+            let recorded = encode_case(&Recording {
+                case: "c",
+                inputs: &inputs,
+                output,
+                dispatch: &dispatch,
+                repeat_differs: None,
+            });
             let recorded = recorded.expect("the shapes agree");
             assert!(CaseEvidence::read("c", &recorded, "c", &inputs).is_ok(), "what is written reads back");
         }
