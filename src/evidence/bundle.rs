@@ -46,8 +46,10 @@ impl Bundle {
     /// # Errors
     /// [`Problem::File`], [`Problem::Entry`] or [`Problem::TooManyFiles`].
     pub fn open(folder: &Path, max_bytes: u64) -> Result<Self, EvidenceError> {
-        let shown = folder.display().to_string();
-        let io = |source| unreadable(&shown, FileError::Io { path: folder.to_owned(), source });
+        // The folder's own name: where the project lies is no part of what is found.
+        let own = folder.file_name().map_or(folder, Path::new);
+        let shown = own.display().to_string();
+        let io = |source| unreadable(&shown, FileError::Io { path: own.to_owned(), source });
         let (mut contents, mut left) = (Vec::new(), max_bytes);
         for entry in fs::read_dir(folder).map_err(io)? {
             let entry = entry.map_err(io)?;
@@ -63,7 +65,7 @@ impl Bundle {
             let bytes = read_bounded(&entry.path(), left).map_err(|error| match error {
                 // The limit is the bundle's, not the file's.
                 FileError::TooLarge { .. } => {
-                    unreadable(&shown, FileError::TooLarge { path: folder.to_owned(), limit: max_bytes })
+                    unreadable(&shown, FileError::TooLarge { path: own.to_owned(), limit: max_bytes })
                 }
                 error @ (FileError::Io { .. } | FileError::NotRegular { .. } | FileError::Exists { .. }) => {
                     unreadable(&name, error)

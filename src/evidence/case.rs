@@ -112,6 +112,16 @@ fn argmax(values: &[f32], kept: &KeptSet) -> Argmax {
     kept.iter().reduce(larger).map_or(Argmax::AllMasked, Argmax::Token)
 }
 
+impl CaseEvidence {
+    /// Reads the bytes of an evidence file, named `file` in errors, as the evidence of `case` on `inputs`.
+    ///
+    /// # Errors
+    /// As [`EvidenceError`] says.
+    pub fn read(file: &str, bytes: &[u8], case: &str, inputs: &Inputs) -> Result<Self, EvidenceError> {
+        read_case(file, bytes, Sha256::of(bytes), case, inputs)
+    }
+}
+
 /// Reads the safetensors file `file` (`bytes`, of digest `file_sha256`) as the evidence of `case` on `inputs`.
 pub(super) fn read_case(
     file: &str,

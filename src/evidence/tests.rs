@@ -29,7 +29,7 @@ fn encoded(inputs: &Inputs, output: &[f32]) -> Vec<u8> {
 }
 
 fn read(bytes: &[u8]) -> Result<CaseEvidence, EvidenceError> {
-    super::case::read_case("c.safetensors", bytes, crate::digest::Sha256::of(bytes), "c", &sample())
+    CaseEvidence::read("c.safetensors", bytes, "c", &sample())
 }
 
 fn code(bytes: &[u8]) -> &'static str {
@@ -126,8 +126,7 @@ fn a_kept_minus_infinity_is_a_contradiction() {
     logits[3] = f32::NEG_INFINITY;
     let inputs = Inputs::new(VOCAB, logits, vec![0.5, 0.9]).unwrap();
     let bytes = encoded(&inputs, inputs.logits());
-    let read =
-        |bytes: &[u8]| super::case::read_case("c.safetensors", bytes, crate::digest::Sha256::of(bytes), "c", &inputs);
+    let read = |bytes: &[u8]| CaseEvidence::read("c.safetensors", bytes, "c", &inputs);
     assert!(read(&bytes).is_ok());
     let kept = poke(&bytes, MASK, |byte| byte | 1 << 3); // rebuilds to the same bytes
     assert_eq!(read(&kept).expect_err("refused").code(), "evidence-contradiction");

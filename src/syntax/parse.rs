@@ -14,10 +14,12 @@ use super::{Issue, Issues, Severity, Source};
 const MAX_DEPTH: usize = 32;
 const MAX_BLOCK_COMMENTS: usize = 64;
 
-/// The most `{` in a file, wherever they stand: no file nests deeper than this. A stack of [`STACK_BYTES`] parses, decodes and
-/// drops them all, each inside the other, several times over.
+/// The most `{` in a file, wherever they stand: no file nests deeper than this.
 const MAX_BLOCKS: usize = 4096;
-const STACK_BYTES: usize = 256 << 20;
+
+/// The stack that parses, decodes and drops one block inside another takes less than half of this.
+const STACK_PER_BLOCK: usize = 64 << 10;
+const STACK_BESIDE: usize = 4 << 20;
 
 /// Collects the issues of one file.
 #[derive(Debug, Default)]
@@ -50,8 +52,10 @@ pub fn parse<T: Send>(
     source: &Source,
     decode: impl FnOnce(&KdlDocument, &Sink) -> Option<T> + Send,
 ) -> Result<T, Issues> {
+    let blocks = source.text().bytes().filter(|byte| *byte == b'{').count().min(MAX_BLOCKS);
+    let stack = STACK_BESIDE + blocks * STACK_PER_BLOCK;
     let parsed = thread::scope(|scope| {
-        let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, || parse_here(source, decode));
+        let thread = thread::Builder::new().stack_size(stack).spawn_scoped(scope, || parse_here(source, decode));
         Ok(thread?.join())
     });
     parsed.map_or_else(

@@ -116,6 +116,9 @@ fn a_test_result_names_every_case_and_is_of_complete_runs_alone() {
     assert_eq!(receipt::test_result(&statement("vllm-monolithic")).unwrap(), None);
 }
 
+/// What a reader is told, and what was done.
+type Tamper = (&'static str, fn(&mut Statement));
+
 #[test]
 fn a_receipt_that_says_two_things_is_inconsistent() {
     let read = |path: &str| Source::new(path, std::fs::read_to_string(project().join(path)).unwrap());
@@ -124,23 +127,22 @@ fn a_receipt_that_says_two_things_is_inconsistent() {
     let good = statement(MATRIX);
     assert_eq!(receipt::inconsistencies(&good, &policy, &matrix), Vec::<String>::new());
     assert_eq!(ExitCode::from(&good), ExitCode::Passed);
-    type Tamper<'a> = (&'a str, &'a dyn Fn(&mut Statement));
     let tampers: [Tamper; 15] = [
-        ("cases are not", &|s| s.predicate.cases.swap(0, 1)),
-        ("cases are not", &|s| drop(s.predicate.cases.pop())),
-        ("rules are not", &|s| drop(s.predicate.rules.pop())),
-        ("subjects are not", &|s| s.predicate.bindings.subjects.reverse()),
-        ("one name", &|s| s.subject[1].name = s.subject[0].name.clone()),
-        ("no version", &|s| s.predicate.bindings.evaluator.version.clear()),
-        ("reason to stop", &|s| s.predicate.execution.status = "incomplete".to_owned()),
-        ("rows of a case are missing", &|s| drop(s.predicate.cases[3].rows.pop())),
-        ("rows of a case are missing", &|s| s.predicate.cases[3].rows[0].row = "1".to_owned()),
-        ("other decided cases", &|s| s.predicate.execution.decided_cases = "23".to_owned()),
-        ("another number", &|s| s.predicate.execution.expected_cases = "25".to_owned()),
-        ("exit code is 0 without", &|s| s.predicate.decision = "fail".to_owned()),
-        ("exit code is 0 without", &|s| s.predicate.exit_code = "1".to_owned()),
-        ("a row that did not", &|s| s.predicate.cases[0].rows[0].verdict = "violated".to_owned()),
-        ("a rule that was violated", &|s| s.predicate.rules[0].violated = "1".to_owned()),
+        ("cases are not", |s| s.predicate.cases.swap(0, 1)),
+        ("cases are not", |s| drop(s.predicate.cases.pop())),
+        ("rules are not", |s| drop(s.predicate.rules.pop())),
+        ("subjects are not", |s| s.predicate.bindings.subjects.reverse()),
+        ("one name", |s| s.subject[1].name = s.subject[0].name.clone()),
+        ("no version", |s| s.predicate.bindings.evaluator.version.clear()),
+        ("reason to stop", |s| s.predicate.execution.status = "incomplete".to_owned()),
+        ("rows of a case are missing", |s| drop(s.predicate.cases[3].rows.pop())),
+        ("rows of a case are missing", |s| s.predicate.cases[3].rows[0].row = "1".to_owned()),
+        ("other decided cases", |s| s.predicate.execution.decided_cases = "23".to_owned()),
+        ("another number", |s| s.predicate.execution.expected_cases = "25".to_owned()),
+        ("exit code is 0 without", |s| s.predicate.decision = "fail".to_owned()),
+        ("exit code is 0 without", |s| s.predicate.exit_code = "1".to_owned()),
+        ("a row that did not", |s| s.predicate.cases[0].rows[0].verdict = "violated".to_owned()),
+        ("a rule that was violated", |s| s.predicate.rules[0].violated = "1".to_owned()),
     ];
     for (expected, tamper) in tampers {
         let mut bad = good.clone();

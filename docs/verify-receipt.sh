@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Verifies a signed receipt with openssl and jq alone, without nucleus-gate.
+#
+#   docs/verify-receipt.sh ENVELOPE PUBLIC-KEY      in the project root
+#
+# Exit codes: 0 an authentic, complete pass whose every bound file is here unchanged; 1 authentic, but no pass; 5 not
+# authentic, or a bound file has drifted; 2 wrong invocation.
+set -euo pipefail
+[ $# -eq 2 ] || { echo "usage: $0 ENVELOPE PUBLIC-KEY" >&2; exit 2; }
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+refuse() { echo "refused: $1" >&2; exit 5; }
+
+# The envelope: one signature, over the type and the very bytes that are read below.
+jq -e '(.signatures | length) == 1' "$1" > "$scratch/out" || refuse "not one signature"
+jq -re .payload "$1" | base64 -d > "$scratch/payload" || refuse "no payload"
+jq -re '.signatures[0].sig' "$1" | base64 -d > "$scratch/signature" || refuse "no signature"
+type=$(jq -re .payloadType "$1") || refuse "no payload type"
+[ "$type" = application/vnd.in-toto+json ] || refuse "another payload type"
+{
+    printf 'DSSEv1 %d %s %d ' "${#type}" "$type" "$(wc -c < "$scratch/payload")"
+    cat "$scratch/payload"
+} > "$scratch/signed"
+openssl pkeyutl -verify -pubin -inkey "$2" -rawin -in "$scratch/signed" -sigfile "$scratch/signature" > "$scratch/out" \
+    || refuse "the signature does not verify"
+
+# The statement: a receipt of this project.
+jq -e '._type == "https://in-toto.io/Statement/v1" and .predicateType == "urn:nucleus-gate:receipt:v1"' \
+    "$scratch/payload" > "$scratch/out" || refuse "not a receipt"
+
+# Every file that it binds.
+jq -r '.predicate
+    | (.bindings.policy, .bindings.caseMatrix | select(.file | startswith("builtin:") | not) | [.digest.sha256, .file]),
+      (.bindings.subjects[] | .bundle as $bundle | .files[] | [.digest.sha256, $bundle + "/" + .name]),
+      (.cases[].file | select(. != null) | [.digest.sha256, .path])
+    | .[0] + "  " + .[1]' "$scratch/payload" > "$scratch/files"
+sha256sum --quiet --strict --check "$scratch/files" || refuse "a bound file has drifted"
+echo "authentic: $(wc -l < "$scratch/files") files as bound"
+
+jq -r '.predicate | "execution \(.execution.status), decision \(.decision)"' "$scratch/payload"
+jq -e '.predicate | .execution.status == "complete" and .decision == "pass" and (.violations | length) == 0' \
+    "$scratch/payload" > "$scratch/out"

@@ -1,0 +1,82 @@
+//! What each fuzz target feeds its bytes to. `tests/corpus.rs` feeds the corpus to the same functions. Whatever the
+//! bytes, these functions return: an error is an answer, a panic is not.
+
+use nucleus_gate::dsse::{Envelope, IN_TOTO};
+use nucleus_gate::evidence::{CaseEvidence, Dispatch, KeptSet, Recording, Subject, encode_case};
+use nucleus_gate::inputs::{self, Inputs};
+use nucleus_gate::matrix::Matrix;
+use nucleus_gate::policy::Policy;
+use nucleus_gate::receipt;
+use nucleus_gate::report::{Screen, render_issues};
+use nucleus_gate::syntax::{Issues, Source};
+
+fn kdl<T>(bytes: &[u8], read: impl FnOnce(Source) -> Result<T, Issues>) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Err(issues) = read(Source::new("fuzz.kdl", text)) {
+        let shown = render_issues(&issues, &Screen::plain());
+        assert!(!shown.is_empty(), "a refused file says why");
+        assert!(!shown.contains(['\u{1b}', '\u{202e}']), "what is shown steers no terminal");
+    }
+}
+
+pub fn policy(bytes: &[u8]) {
+    kdl(bytes, Policy::read);
+}
+
+pub fn matrix(bytes: &[u8]) {
+    kdl(bytes, Matrix::read);
+}
+
+/// The same bytes as every kind of file that a bundle or a matrix names.
+pub fn evidence(bytes: &[u8]) {
+    let inputs = sample();
+    if let Ok(case) = CaseEvidence::read("fuzz.safetensors", bytes, "c", &inputs) {
+        assert_eq!(case.rows.len(), inputs.batch());
+        for row in &case.rows {
+            let vocab = row.kept.len_vocab();
+            assert_eq!(KeptSet::from_lsb_bytes(&row.kept.to_lsb_bytes(), vocab).as_ref(), Ok(&row.kept));
+        }
+    }
+    if let Ok(inputs) = inputs::read(bytes) {
+        assert_eq!(
+            inputs::read(&inputs::write(&inputs, "c")).map(|again| again.logits_sha256()).ok(),
+            Some(inputs.logits_sha256())
+        );
+        let output = inputs.logits();
+        if let Ok(dispatch) = Dispatch::read(r#"{"path":"p","kernels":[],"grid":[]}"#) {
+            let recorded = encode_case(&Recording {
+                case: "c",
+                inputs: &inputs,
+                output,
+                dispatch: &dispatch,
+                repeat_differs: None,
+            });
+            let recorded = recorded.expect("the shapes agree");
+            assert!(CaseEvidence::read("c", &recorded, "c", &inputs).is_ok(), "what is written reads back");
+        }
+    }
+    let _ = Subject::read(bytes);
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && let Ok(dispatch) = Dispatch::read(text)
+    {
+        assert_eq!(Dispatch::read(&dispatch.canonical).map(|again| again.canonical).ok(), Some(dispatch.canonical));
+    }
+}
+
+/// Two rows of ten logits, for which the corpus holds good evidence.
+pub fn sample() -> Inputs {
+    let logits = (0u8..20).map(|i| f32::from(i * 7 % 11) * 0.5).collect();
+    Inputs::new(10, logits, vec![0.5, 0.9]).expect("two rows of ten")
+}
+
+/// A receipt, or an envelope of one.
+pub fn receipt(bytes: &[u8]) {
+    if let Ok(statement) = receipt::open(bytes) {
+        assert_eq!(receipt::seal(&statement).ok().as_deref(), Some(bytes), "a receipt has one spelling");
+        assert!(receipt::test_result(&statement).is_ok());
+        assert_eq!(receipt::differences(&statement, &statement).ok(), Some(Vec::new()));
+    }
+    if let Ok(envelope) = Envelope::read(bytes) {
+        let _ = envelope.unverified_payload(IN_TOTO);
+    }
+}
