@@ -157,7 +157,7 @@ fn build(limits: &Limits, root: &ProjectRoot, case: &Case) -> Result<Inputs, Box
         Origin::File { path, sha256, .. } => {
             let place = |label: &str| Some(Place::Matrix(path.span, label.to_owned()));
             let file = root.resolve(&path.value).map_err(|error| unreadable_input(case, error.code(), &error))?;
-            let most = u64::from(*limits.max_vocab) * u64::from(*limits.max_batch) * 4;
+            let most = u64::from(*limits.max_vocab).saturating_mul(u64::from(*limits.max_batch)).saturating_mul(4);
             let bytes = crate::fsio::read_bounded(&file, most.saturating_add(1 << 20))
                 .map_err(|error| unreadable_input(case, error.code(), &error))?;
             let found = crate::digest::Sha256::of(&bytes);

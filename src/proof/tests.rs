@@ -36,6 +36,12 @@ fn the_shipped_policy_catches_every_fault_and_accuses_nothing_else() {
 }
 
 #[test]
+fn a_policy_for_small_cases_is_proven_on_the_zoo_all_the_same() {
+    let limits = "max-vocab=262144 max-batch=64";
+    assert!(prove_text(&with(limits, "max-vocab=128 max-batch=2")).holds());
+}
+
+#[test]
 fn a_fault_that_nothing_catches_is_an_error() {
     let proof = prove_text(&with("        repeatable \"patch\" where=\"recorded\"\n", ""));
     assert_eq!(wrong(&proof), ["ties-change-between-calls"]);
