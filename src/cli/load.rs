@@ -156,6 +156,11 @@ pub(super) fn freeze(root: &ProjectRoot, policy: &Policy, matrix: &Matrix, place
         return Ok(Freeze::NoLock);
     }
     let lock = Lock::read(read(&path)?).map_err(|issues| Failure::Issues(vec![issues]))?;
+    if !lock.is_whole() {
+        let message = format!("{LOCK_PATH} is not as it was written: a line of it was changed by hand");
+        let help = "restore it; or review what it freezes, and write it with: nucleus-gate policy freeze";
+        return Err(Failure::drift("lock::altered", message, help));
+    }
     let policy_path = match places.policy.strip_prefix("builtin:") {
         Some(name) => format!("policies/{name}.kdl"),
         None => places.policy.clone(),

@@ -102,6 +102,8 @@ impl Lock {
                 let message = format!("schema {} is unknown; this build reads schema 1", *schema);
                 node.report(Issue::error("lock::unknown-schema", message, schema.span, "unknown"));
             }
+            // Held against the entries by `Lock::is_whole`.
+            let _ = node.property::<Sha256>("entries-sha256");
             let entries = entries(&mut node);
             node.finish();
             Some(entries)
@@ -119,7 +121,15 @@ impl Lock {
             format!("    {} {:?} \\\n        sha256=\"{}\"{semantic}\n", entry.kind.name(), entry.path, entry.sha256)
         };
         let lines: String = sorted.into_iter().map(line).collect();
-        format!("{HEAD}\nlock schema=1 {{\n{lines}}}\n")
+        let digest = Sha256::of(lines.as_bytes());
+        format!("{HEAD}\nlock schema=1 entries-sha256=\"{digest}\" {{\n{lines}}}\n")
+    }
+
+    /// Whether the lock is as it was written: one spelling, and the digest of its own lines. A changed line of another
+    /// file's would go unnoticed otherwise, until that file is judged.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        Self::render(&self.entries) == self.source.text()
     }
 
     /// Whether the file at `path` (relative to the root) with this digest is the frozen one.
@@ -266,11 +276,24 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_has_one_spelling_and_its_own_digest() {
+        let fit = Lock::render(&[entry(Frozen::Policy, "p"), entry(Frozen::Matrix, "m")]);
+        assert!(read(&fit).unwrap().is_whole());
+        let other = (Sha256::of(b"m").to_string(), Sha256::of(b"n").to_string());
+        for changed in [fit.replace(&other.0, &other.1), fit.replace("// What", "// That"), fit.clone() + "\n"] {
+            assert_ne!(changed, fit);
+            assert!(!read(&changed).unwrap().is_whole());
+        }
+    }
+
+    #[test]
     fn each_code_has_a_text_that_trips_it() {
         let fit = Lock::render(&[entry(Frozen::Policy, "p"), entry(Frozen::Matrix, "m")]);
         assert_issue("", "lock::not-a-lock", "");
         assert_issue("look schema=1 {}", "lock::unknown-node", "look");
         assert_issue(&fit.replace("schema=1", "schema=2"), "lock::unknown-schema", "2");
+        let (_, lines) = fit.split_once(" {\n").unwrap();
+        assert_issue(&format!("lock schema=1 {{\n{lines}"), "kdl::missing-property", "lock");
         assert_issue(&fit.replace("    matrix ", "    matrx "), "lock::unknown-node", "matrx");
         assert_issue(&fit.replace("\"m\"", "\"p\""), "lock::duplicate", "\"p\"");
         assert_issue(&fit.replace("\"m\"", "\"m\" semantic=\"x\""), "kdl::unknown-property", "semantic");
