@@ -5,7 +5,8 @@ use nucleus_gate::dsse::{Envelope, IN_TOTO};
 use nucleus_gate::evidence::{CaseEvidence, Dispatch, KeptSet, Recording, Subject, encode_case};
 use nucleus_gate::inputs::{self, Inputs};
 use nucleus_gate::matrix::Matrix;
-use nucleus_gate::policy::Policy;
+use nucleus_gate::policy::{Change, Lock, Policy, diff, lint};
+use nucleus_gate::proof::Review;
 use nucleus_gate::receipt;
 use nucleus_gate::report::{Screen, render_issues};
 use nucleus_gate::syntax::{Issues, Source};
@@ -19,8 +20,23 @@ fn kdl<T>(bytes: &[u8], read: impl FnOnce(Source) -> Result<T, Issues>) {
     }
 }
 
+/// A policy, and what is said of one; or a lock, which stands beside it.
 pub fn policy(bytes: &[u8]) {
-    kdl(bytes, Policy::read);
+    kdl(bytes, |source| {
+        let policy = Policy::read(source)?;
+        for issue in lint(&policy) {
+            assert!(!render_issues(&Issues::new(policy.source.clone(), vec![issue]), &Screen::plain()).is_empty());
+        }
+        assert!(diff(&policy, &policy).iter().all(|item| item.change == Change::Unchanged), "a policy is itself");
+        assert_eq!(Review::new(policy.clone(), policy, Vec::new()).open().count(), 0);
+        Ok(())
+    });
+    kdl(bytes, |source| {
+        let lock = Lock::read(source)?;
+        let again = Lock::read(Source::new("again", Lock::render(&lock.entries)));
+        assert_eq!(again.map(|lock| lock.entries.len()).ok(), Some(lock.entries.len()), "what is written reads back");
+        Ok(())
+    });
 }
 
 pub fn matrix(bytes: &[u8]) {

@@ -209,6 +209,11 @@ fn entries(node: &mut Node<'_>) -> Vec<Entry> {
             Frozen::Policy => child.property::<Sha256>("semantic").map(|hash| hash.value),
             Frozen::Matrix => None,
         };
+        if let Some(path) = path.as_ref().filter(|path| path.value.chars().any(crate::text::is_unsafe)) {
+            let message = "a frozen file's path has no control or bidirectional characters";
+            let issue = Issue::error("lock::path", message, path.span, "not a fit path");
+            child.report(issue.help("rename the file, then write the lock anew with `policy freeze`"));
+        }
         if let (Some(path), Some(sha256)) = (path, sha256) {
             if let Some((first, _)) = entries.iter().find(|(known, _)| known.value == path.value) {
                 let message = format!("`{}` is listed twice", path.value);
@@ -296,6 +301,7 @@ mod tests {
         assert_issue(&format!("lock schema=1 {{\n{lines}"), "kdl::missing-property", "lock");
         assert_issue(&fit.replace("    matrix ", "    matrx "), "lock::unknown-node", "matrx");
         assert_issue(&fit.replace("\"m\"", "\"p\""), "lock::duplicate", "\"p\"");
+        assert_issue(&fit.replace("\"m\"", "\"\\u{7f}\""), "lock::path", "\"\\u{7f}\"");
         assert_issue(&fit.replace("\"m\"", "\"m\" semantic=\"x\""), "kdl::unknown-property", "semantic");
     }
 }
