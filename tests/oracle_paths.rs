@@ -35,7 +35,7 @@ fn check(workspaces: &mut [(Isa, Workspace)], logits: &[f32], p: f32) -> Result<
 fn row() -> impl Strategy<Value = Vec<f32>> {
     let finite = any::<u32>().prop_map(f32::from_bits).prop_filter("finite", |x| x.is_finite());
     let length = prop_oneof![3 => 1..40usize, 3 => 40..1500usize, 1 => 1500..6000usize];
-    (0..10u8, length, finite, any::<u64>(), 0.01f32..200.0).prop_map(|(shape, length, base, seed, spread)| {
+    (0..13u8, length, finite, any::<u64>(), 0.01f32..200.0).prop_map(|(shape, length, base, seed, spread)| {
         let mut state = seed | 1;
         let mut draw = move || {
             // Marsaglia's xorshift64.
@@ -67,6 +67,28 @@ fn row() -> impl Strategy<Value = Vec<f32>> {
                         -0.0
                     } else {
                         (2.0 * u).floor() * 0.0 - if u < 0.1 { 100.0 } else { 0.0 }
+                    }
+                }
+                // Far tails: light, at the limit of what is far (where the normalizer stays open), and a masked row.
+                9 => {
+                    if u < 0.01 {
+                        2.0 * v
+                    } else {
+                        -17.0 - spread * v
+                    }
+                }
+                10 => {
+                    if u < 0.002 {
+                        0.0
+                    } else {
+                        -(length as f32).ln() - 5.0 - 0.2 * v
+                    }
+                }
+                11 => {
+                    if u < 0.03 {
+                        -40.0 * v
+                    } else {
+                        -1e9
                     }
                 }
                 _ => base * (1.0 - u * v * f32::EPSILON * 8.0),

@@ -2,14 +2,14 @@
 //!
 //! In a peaked row nearly all tokens lie far below the maximum. Two vectors of them at a time get a short exponential that
 //! is not correctly rounded, and a sum that is not exact; both have proven bounds. If the normalizer rounds to one number
-//! for every mass within the bounds, that is its exactly rounded value. Otherwise - about one row in 500 - the row is done
-//! again without this.
+//! for every mass within the bounds, that is its exactly rounded value. Otherwise the row is done again without
+//! this.
 //!
 //! # Why no far token is near the boundary
 //!
-//! A far token weighs less than 2^-10/n. The boundary token weighs more than (1 - p) * Z / n (see `bucket.rs`), and Z >= 1;
-//! so for p <= 1 - 2^-10 it is not far, nor is any token before it. Where a far token does come in question after all, as
-//! the next one, its logit alone counts. The stored weight of a far token is 0.
+//! A far token weighs less than e^-5/n. The boundary token weighs more than (1 - p) * Z / n (see `bucket.rs`), and Z >= 1; so
+//! for p <= 1 - 2^-7, where 1 - p is more than e^-5, it is not far, nor is any token before it. Where a far token does come in
+//! question after all, as the next one, its logit alone counts. The stored weight of a far token is 0.
 //!
 //! # The bounds
 //!
@@ -57,11 +57,11 @@ impl Far {
     /// What is far, if that is most of the row, by a sample; and if it is beyond the boundary.
     pub(super) fn of(logits: &[f32], max: f64, p: f64) -> Option<Self> {
         const SAMPLE: usize = 64;
-        if 1.0 - p < 1.0 / 1024.0 {
+        if 1.0 - p < 1.0 / 128.0 {
             return None;
         }
-        // ln(2^-10 / n), and a little less.
-        let below = -(logits.len() as f64).ln() - 10.0 * std::f64::consts::LN_2 - 0.01;
+        // ln(e^-5 / n).
+        let below = -(logits.len() as f64).ln() - 5.0;
         let stride = logits.len() / SAMPLE;
         let far = logits.iter().step_by(stride.max(1)).filter(|logit| f64::from(**logit) - max < below).count();
         (stride > 0 && far * 16 >= SAMPLE * 15).then_some(Self { below })
@@ -110,4 +110,34 @@ pub(super) fn rounded(sum: &ExactSum, mass: f64) -> Option<f64> {
     most.add_one(doubt);
     let (least, most) = (least.rounded(), most.rounded());
     (least == most).then_some(least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_is_rounded_where_the_doubt_leaves_one_number() {
+        let mut sum = ExactSum::ZERO;
+        sum.add_one(1.0);
+        sum.add_one(0.75);
+        assert_eq!(rounded(&sum, 0.0), Some(1.75));
+        // The doubt is 2^-52, an ulp of 1.75; with a quarter of that, 1.75 is all there is.
+        assert_eq!(rounded(&sum, 1.0 / 128.0), None);
+        assert_eq!(rounded(&sum, 1.0 / 512.0), Some(1.75));
+        // Half an ulp more: with no doubt it is a tie, to even; with any doubt it is open.
+        sum.add_one(f64::EPSILON / 2.0);
+        assert_eq!(rounded(&sum, 0.0), Some(1.75));
+        assert_eq!(rounded(&sum, 1e-100), None);
+    }
+
+    #[test]
+    fn far_is_most_of_a_peaked_row_and_none_of_a_flat_one() {
+        let mut row = vec![-30.0f32; 1000];
+        row[7] = 0.0;
+        assert!(Far::of(&row, 0.0, 0.9).is_some_and(|far| far.below < -11.9 && far.below > -12.0));
+        assert!(Far::of(&row, 0.0, 0.999).is_none(), "the boundary may be among them");
+        assert!(Far::of(&row[..63], 0.0, 0.9).is_none(), "too few for a sample");
+        assert!(Far::of(&vec![-11.0; 1000], 0.0, 0.9).is_none());
+    }
 }

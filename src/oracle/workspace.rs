@@ -289,8 +289,9 @@ fn weigh<S: Simd>(simd: S, workspace: &mut Workspace, logits: &[f32], max: f64, 
             exp::weigh(simd, logits, low, max, weights);
             weights
         };
-        sum.add_block(simd, vectors, Depth::of_difference(low - max));
-        workspace.tops.push(workspace.histogram.add_block(simd, vectors));
+        let top = workspace.histogram.add_block(simd, vectors);
+        workspace.tops.push(top);
+        sum.add_block(simd, vectors, Depth::of_exponentials(low - max, top));
     }
     (sum, far_mass)
 }
