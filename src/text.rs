@@ -21,6 +21,32 @@ pub fn is_unsafe(c: char) -> bool {
         || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// JSON text as serde_json writes it, with what [`sanitize`] replaces replaced inside its strings, escaped or not; line
+/// breaks and tabs stay, as escapes. The text reads as the same document otherwise.
+#[must_use]
+pub fn sanitize_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut chars = json.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            // Every escape that serde_json writes: these two forms name control characters, the others are harmless.
+            '\\' => match chars.next() {
+                Some('u') => {
+                    chars.by_ref().take(4).for_each(drop);
+                    out.push(char::REPLACEMENT_CHARACTER);
+                }
+                Some('b' | 'f' | 'r') => out.push(char::REPLACEMENT_CHARACTER),
+                other => out.extend(['\\'].into_iter().chain(other)),
+            },
+            // Layout: inside a string a line break is an escape.
+            '\n' => out.push(c),
+            _ if is_unsafe(c) => out.push(char::REPLACEMENT_CHARACTER),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,5 +62,15 @@ mod tests {
         assert_eq!(sanitize("a\r\nb\tc\u{7f}\u{9b}"), "a\u{fffd}\u{fffd}b\u{fffd}c\u{fffd}\u{fffd}");
         assert_eq!(sanitize("x\u{202e}gpj\u{2069}\u{200f}\u{061c}"), "x\u{fffd}gpj\u{fffd}\u{fffd}\u{fffd}");
         assert_eq!(sanitize("one\u{2028}two"), "one\u{fffd}two");
+    }
+
+    #[test]
+    fn json_stays_the_same_document_but_for_what_steers() {
+        let value =
+            serde_json::json!({"a": "x\u{1b}\u{202e}\u{85}\r", "b": ["line\nbreak\ttab", "\"\\u0041\\"], "猫": 1.5});
+        let text = sanitize_json(&serde_json::to_string_pretty(&value).unwrap());
+        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let expected = serde_json::json!({"a": "x\u{fffd}\u{fffd}\u{fffd}\u{fffd}", "b": ["line\nbreak\ttab", "\"\\u0041\\"], "猫": 1.5});
+        assert_eq!(read, expected);
     }
 }

@@ -80,7 +80,7 @@ fn execution(run: &Run) -> s::Execution {
                 .to_owned(),
                 code: fault.code.clone(),
                 case,
-                message: fault.message.clone(),
+                message: crate::text::sanitize(&fault.message).into_owned(),
             })
             .collect(),
         expected_cases: run.matrix.cases.len().to_string(),

@@ -9,6 +9,7 @@ use crate::gate::{
     Violation, ViolationOf,
 };
 use crate::oracle::Certificate;
+use crate::text::sanitize_json;
 
 /// The schema of the JSON report.
 pub const SCHEMA: &str = "nucleus-gate/report/v1";
@@ -211,7 +212,7 @@ pub fn json(run: &Run) -> Result<String, serde_json::Error> {
             workers: run.workers,
         },
     };
-    Ok(serde_json::to_string_pretty(&report)? + "\n")
+    Ok(sanitize_json(&serde_json::to_string_pretty(&report)?) + "\n")
 }
 
 fn faults(run: &Run) -> Vec<FaultJson<'_>> {

@@ -40,7 +40,7 @@ fn every_probe_gives_what_the_table_says() {
         if output.status.code() != Some(*exit) || !said.contains(code) {
             wrong.push(format!("{probe}: expected {code}, exit {exit}; got exit {:?}\n{said}", output.status.code()));
         }
-        assert!(!said.contains('\u{1b}'), "{probe}: an escape sequence reached the output");
+        assert!(!said.contains(['\u{1b}', '\u{202e}']), "{probe}: what steers a terminal reached the output");
     }
     let missing = scenarios.keys().filter(|probe| !table.iter().any(|(name, _, _)| name == *probe));
     wrong.extend(missing.map(|probe| format!("{probe}: not in the table")));

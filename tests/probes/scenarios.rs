@@ -12,7 +12,7 @@ use crate::project::{MATRIX, POLICY, Project, generated};
 pub type Scenario = fn(&mut Project) -> Output;
 
 /// Every probe, by its name in the table.
-pub const ALL: [(&str, Scenario); 68] = [
+pub const ALL: [(&str, Scenario); 70] = [
     // Missing and unreadable outputs.
     ("stock output missing, bundle pinned without it", |p| recorded_without(p, "stock")),
     ("patch output missing, bundle pinned without it", |p| recorded_without(p, "patch")),
@@ -135,6 +135,14 @@ pub const ALL: [(&str, Scenario); 68] = [
         p.check()
     }),
     ("another dispatch path", |p| recorded(p, |bytes| swapped(bytes, "cuda-split", "cuda-other"))),
+    ("a dispatch path that steers a terminal", |p| {
+        p.record(|bytes| swapped(bytes, "cuda-split", "cu\\\\u001bs"));
+        on_screen_and_json(p)
+    }),
+    ("a dispatch path that reorders text", |p| {
+        p.record(|bytes| swapped(bytes, "cuda-split", "cuda-\u{202e}xx"));
+        on_screen_and_json(p)
+    }),
     // Inputs.
     ("an input file missing", |p| {
         fs::remove_file(p.path("inputs/filed.safetensors")).unwrap();
@@ -297,6 +305,14 @@ fn recorded_without(p: &mut Project, subject: &str) -> Output {
 fn recorded(p: &mut Project, change: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Output {
     p.record(change);
     p.check()
+}
+
+/// Both reports, and the receipt.
+fn on_screen_and_json(p: &Project) -> Output {
+    let mut output = p.check();
+    output.stdout.extend(p.run(&["check", "--replace", "--matrix", MATRIX]).stdout);
+    output.stdout.extend(p.verify().stdout);
+    output
 }
 
 /// `bytes` with every `from` replaced by `to`, of equal length; there is one at least.

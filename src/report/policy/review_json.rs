@@ -101,7 +101,7 @@ pub fn review_json(review: &Review) -> Result<String, serde_json::Error> {
         zoo,
         recorded: review.recorded.iter().map(matrix).collect(),
     };
-    serde_json::to_string_pretty(&document).map(|text| text + "\n")
+    serde_json::to_string_pretty(&document).map(|text| crate::text::sanitize_json(&text) + "\n")
 }
 
 fn side(policy: &Policy) -> Side<'_> {
