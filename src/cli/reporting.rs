@@ -73,7 +73,11 @@ impl Reporting {
     /// Writes the files of a judged run and prints its report. A file or a screen that fails is worse than a pass.
     pub(super) fn report(&self, run: &Run, places: &Places, prepared: &Prepared) -> Result<ExitCode, Failure> {
         let written = self.write(run, places, prepared);
-        let printed = screen::print(&render(run, self.format, &screen::stdout())?);
+        let mut text = render(run, self.format, &screen::stdout())?;
+        if self.format == Format::Human && prepared.with_receipt && written.is_ok() {
+            text += &format!("  receipt    {}\n", crate::text::sanitize(&self.receipt.display().to_string()));
+        }
+        let printed = screen::print(&text);
         let failures = [written.err(), printed.err()].into_iter().flatten().map(|failure| failure.report());
         Ok(failures.fold(ExitCode::of(run), ExitCode::max))
     }

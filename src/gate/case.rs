@@ -51,7 +51,10 @@ fn judge_into(scope: &Scope<'_>, case: &Case, outcome: &mut CaseOutcome) -> Resu
     let inputs = build(&scope.policy.limits, scope.root, case)?;
     outcome.shape = Some((inputs.batch() as u32, inputs.vocab() as u32));
     outcome.inputs = Some((inputs.logits_sha256(), inputs.p_sha256()));
-    pins(case, &inputs)?;
+    outcome.faults.extend(pins(case, &inputs));
+    if !outcome.faults.is_empty() {
+        return Ok(());
+    }
     let evidence =
         if needs_evidence(case, &inputs) { read_evidence(scope, case, &inputs, outcome) } else { Vec::new() };
     if !outcome.faults.is_empty() || !scope.preflight.admits_judging() {
@@ -141,8 +144,10 @@ fn timeout(scope: &Scope<'_>, case: &Case, what: &str) -> Box<Fault> {
 /// What a run would say of them.
 pub fn inputs(limits: &Limits, root: &ProjectRoot, case: &Case) -> Result<Inputs, Box<Fault>> {
     let inputs = build(limits, root, case)?;
-    pins(case, &inputs)?;
-    Ok(inputs)
+    match pins(case, &inputs).into_iter().next() {
+        Some(fault) => Err(Box::new(fault)),
+        None => Ok(inputs),
+    }
 }
 
 /// Builds or reads the inputs, inside the limits.
@@ -218,22 +223,20 @@ fn misfits(case: &Case, inputs: &Inputs) -> Result<(), Box<Fault>> {
     }))
 }
 
-/// The inputs must be the pinned ones.
-fn pins(case: &Case, inputs: &Inputs) -> Result<(), Box<Fault>> {
+/// The inputs must be the pinned ones: a fault for each digest that is not.
+fn pins(case: &Case, inputs: &Inputs) -> Vec<Fault> {
     let pairs =
         [("logits", case.input.logits_sha256, inputs.logits_sha256()), ("p", case.input.p_sha256, inputs.p_sha256())];
-    for (what, pin, found) in pairs {
-        if pin.value != found {
-            return Err(Box::new(Fault {
-                class: FaultClass::Drift,
-                code: "gate::input-drift".to_owned(),
-                message: format!("{}: the {what} are pinned as {} and hash to {found}", case.name.value, pin.value),
-                help: "restore the frozen case, or freeze a new matrix and review the change".to_owned(),
-                place: Some(Place::Matrix(pin.span, "pinned here".to_owned())),
-            }));
-        }
-    }
-    Ok(())
+    let drifted = pairs.into_iter().filter(|(_, pin, found)| pin.value != *found);
+    drifted
+        .map(|(what, pin, found)| Fault {
+            class: FaultClass::Drift,
+            code: "gate::input-drift".to_owned(),
+            message: format!("{}: the {what} are pinned as {} and hash to {found}", case.name.value, pin.value),
+            help: "restore the frozen case, or freeze a new matrix and review the change".to_owned(),
+            place: Some(Place::Matrix(pin.span, "pinned here".to_owned())),
+        })
+        .collect()
 }
 
 /// Reads every subject's evidence of the case. Faults go into the outcome.

@@ -43,6 +43,9 @@ pub struct Context<'a> {
     pub selection: Option<Selection>,
 }
 
+/// The code of a run over a part of a matrix.
+pub const SELECTION: &str = "gate::selection";
+
 /// A part of a matrix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
@@ -119,7 +122,7 @@ fn selected(selection: &Selection, cases: &[CaseOutcome]) -> Fault {
         (FaultClass::Invocation, "gate::empty-selection", message, "name a case and row that the matrix holds")
     } else {
         let message = format!("only {}{row} was judged: a selection never ends in a verdict", selection.case);
-        (FaultClass::Stopped, "gate::selection", message, "run the whole matrix for a verdict and a receipt")
+        (FaultClass::Stopped, SELECTION, message, "run the whole matrix for a verdict and a receipt")
     };
     Fault { class, code: code.to_owned(), message, help: help.to_owned(), place: None }
 }

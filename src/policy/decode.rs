@@ -20,10 +20,7 @@ pub(super) fn read(source: Source) -> Result<Policy, Issues> {
         let policy = policy(&mut root, copy, sink);
         root.finish();
         let policy = policy?;
-        // Names that do not agree are often the echo of an error already reported.
-        if sink.is_clean() {
-            super::check::names(&policy, sink);
-        }
+        super::check::names(&policy, sink);
         Some(policy)
     })
 }

@@ -79,8 +79,9 @@ fn misspelled_names_are_errors_with_a_suggestion() {
 fn all_errors_of_a_file_are_reported_at_once() {
     let text =
         SHIPPED.replace("retains-forced \"patch\"", "retain-forced \"patch\"").replace("max-batch=64", "max-batch=0");
+    let text = text.replace("no-nan \"patch\" id=\"patch-no-nan\"", "no-nan \"pacth\" id=\"patch-no-nan\"");
     let codes: Vec<_> = read(&text).unwrap_err().list.iter().map(|issue| issue.code).collect();
-    assert_eq!(codes, ["policy::zero-limit", "policy::unknown-rule"]);
+    assert_eq!(codes, ["policy::zero-limit", "policy::unknown-rule", "policy::unknown-subject"]);
 }
 
 #[test]
@@ -100,7 +101,12 @@ fn every_error_underlines_what_is_wrong() {
             "policy::duplicate",
             &["\"stock\"", "\"stock\""],
         ),
-        ("subject \"stock\"", "subject \"oracle\"", "policy::unknown-subject", &["\"oracle\""]),
+        (
+            "subject \"stock\"\n        subject \"patch\"",
+            "subject \"stock\"\n        subject \"patch\"\n        subject \"oracle\"",
+            "policy::unknown-subject",
+            &["\"oracle\""],
+        ),
         ("kind=\"disabled\"", "kind=\"disable\"", "policy::unknown-row-kind", &["\"disable\""]),
         ("kind=\"disabled\"", "kind=\"probe\"", "policy::unknown-row-kind", &["\"probe\""]),
         ("untouched \"patch\"", "prefix \"patch\" ties=\"any\" id=\"x\"", "policy::wrong-block", &["prefix"]),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::boundary::wrapped;
 use super::{Screen, boundary, diagnostic, selection, summary};
-use crate::gate::{Decision, Execution, ExitCode, Run, Violation};
+use crate::gate::{self, Decision, Execution, ExitCode, Run, Violation};
 use crate::text::sanitize;
 
 /// Details of a report item that are shown.
@@ -23,8 +23,12 @@ pub fn human(run: &Run, screen: &Screen) -> String {
     out.push('\n');
     faults(run, screen, &mut out);
     violations(run, screen, &mut out);
-    let _ = write!(out, "By case\n{}\nBy rule\n{}\n", summary::cases(run, screen), summary::rules(run, screen));
-    reports(run, screen, &mut out);
+    let _ = write!(out, "By case\n{}\n", summary::cases(run, screen));
+    // Counts of nothing would read like findings.
+    if run.cases.iter().any(|case| !case.rows.is_empty()) {
+        let _ = write!(out, "By rule\n{}\n", summary::rules(run, screen));
+        reports(run, screen, &mut out);
+    }
     verdict(run, screen, &mut out);
     out
 }
@@ -80,8 +84,9 @@ fn one(run: &Run, violation: &Violation, screen: &Screen, out: &mut String) {
 fn reproducer(run: &Run, violation: &Violation) -> Option<String> {
     let (case, row) = violation.at?;
     let case = run.matrix.cases.get(case)?;
+    let unfrozen = if run.freeze.complaint().is_some() { " --unfrozen" } else { "" };
     Some(format!(
-        "nucleus-gate check --policy {} --matrix {} --case {} --row {row}",
+        "nucleus-gate check{unfrozen} --policy {} --matrix {} --case {} --row {row}",
         run.policy.source.name(),
         run.matrix.source.name(),
         sanitize(&case.name.value)
@@ -135,7 +140,12 @@ fn verdict(run: &Run, screen: &Screen, out: &mut String) {
     };
     let violations = run.violations().count();
     let plural = if violations == 1 { "" } else { "s" };
+    let selected = run.faults.iter().any(|fault| fault.code == gate::SELECTION);
     let decision = match run.decision {
+        Decision::Pass if selected => "none: a selection never ends in a verdict; its rows pass".to_owned(),
+        Decision::Fail if selected => {
+            format!("none: a selection never ends in a verdict; {violations} violation{plural} on {violated} rows")
+        }
         Decision::Pass => "pass".to_owned(),
         Decision::Fail => format!("fail: {violations} violation{plural} on {violated} rows"),
         Decision::NotEvaluated => "not evaluated".to_owned(),
