@@ -134,7 +134,8 @@ pub(super) fn json(file: &str, rows: &[Row]) -> Result<String, serde_json::Error
             error: row.result.as_ref().err().map(|error| ErrorJson { code: error.code(), message: error.to_string() }),
         })
         .collect();
-    serde_json::to_string_pretty(&Report { schema: SCHEMA, file, rows }).map(|text| crate::text::sanitize_json(&text) + "\n")
+    serde_json::to_string_pretty(&Report { schema: SCHEMA, file, rows })
+        .map(|text| crate::text::sanitize_json(&text) + "\n")
 }
 
 fn nucleus_json(certified: &Certified) -> NucleusJson {
