@@ -183,6 +183,20 @@ fn exact_hits_equal_the_definition() {
     }
 }
 
+/// Few tokens and a mask: their sum is often half-way between two numbers, and what is masked weighs exactly nothing.
+#[test]
+fn masked_rows_equal_the_definition() {
+    let mut workspaces = workspaces();
+    for step in 1..120 {
+        for masked in [-710.0, -744.0, -746.0, -1e9, f32::MIN] {
+            let mut logits = vec![masked; 1024 + step];
+            logits[step] = 0.0;
+            logits[2 * step] = -0.005 * step as f32;
+            check(&mut workspaces, &logits, 0.4).unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_workspace_holds_at_most_six_megabytes_at_262144_tokens() {
     let mut unit = random(11);

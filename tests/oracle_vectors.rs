@@ -2,8 +2,8 @@
 //! `math.fsum`.
 //!
 //! Python's exp was glibc's, which is not correctly rounded: about 0.08 % of its results are one unit in the last place
-//! off. So a sum need not agree to the bit: it might be off by what these can move it by. None is: counts, orders, tokens,
-//! rejections and all sums agree exactly.
+//! off. So a sum need not agree to the bit: it might be off by what these can move it by. None is: counts, orders,
+//! tokens, rejections and all sums agree exactly.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "the helper functions of tests, too, may fail by panic")]
 
@@ -127,7 +127,8 @@ const GENERATED: [(&str, Distribution, u64, u32, f64, Rounding); 13] = [
     ("bf16-heavy-32000", Distribution::Heavy, 53, 32_000, 1.2, Rounding::Bf16),
 ];
 
-/// The logits that are forced in each row of a generated case: row r's is at token 7919 * (r + 1) modulo the vocabulary.
+/// The logits that are forced in each row of a generated case: row r's is at token 7919 * (r + 1) modulo the
+/// vocabulary.
 fn forced(name: &str, vocab: u32) -> Vec<Force> {
     let logits: &[f32] = match name {
         "forced-32000" => &[1e3, 1e4, 1e5, 1e6, 1e7, 1e9, 1e20, 3e38],

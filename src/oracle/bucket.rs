@@ -2,17 +2,17 @@
 //!
 //! # Why a bucket's tokens are consecutive in the canonical order
 //!
-//! The difference logit - max, its exponential and the bucket of a weight are each rounded or truncated monotonically. So
-//! a token of an earlier bucket has the larger weight, hence the larger logit; and tokens of equal logits, which only ids
-//! tell apart, share a bucket. Tokens of different logits whose weights round to one number share one too: inside a bucket
-//! the keys decide.
+//! The difference logit - max, its exponential and the bucket of a weight are each rounded or truncated monotonically.
+//! So a token of an earlier bucket has the larger weight, hence the larger logit; and tokens of equal logits, which
+//! only ids tell apart, share a bucket. Tokens of different logits whose weights round to one number share one too:
+//! inside a bucket the keys decide.
 //!
 //! # Why few buckets do
 //!
-//! The boundary token b is preceded by less than p * Z, so that it and the tokens after it, none heavier, hold more than
-//! (1 - p) * Z: weight(b) > (1 - p) * Z / n, and Z >= 1. Lighter tokens all go to the tail, which has no buckets. The
-//! masses steer only. If they are wrong - their sums are rounded - the exact sums will not certify what they found, and
-//! the row is done by the plain definition's steps.
+//! The boundary token b is preceded by less than p * Z, so that it and the tokens after it, none heavier, hold more
+//! than (1 - p) * Z: weight(b) > (1 - p) * Z / n, and Z >= 1. Lighter tokens all go to the tail, which has no buckets.
+//! The masses steer only. If they are wrong - their sums are rounded - the exact sums will not certify what they found,
+//! and the row is done by the plain definition's steps.
 
 use super::simd::{ONE_UPPER, Simd};
 

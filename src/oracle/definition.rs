@@ -1,5 +1,5 @@
-//! The oracle's plain definition, step by step as the specification numbers it. Slow on purpose: every fast path is held
-//! equal to it by test.
+//! The oracle's plain definition, step by step as the specification numbers it. Slow on purpose: every fast path is
+//! held equal to it by test.
 
 use super::{Nucleus, OracleError, RankKey};
 
@@ -91,8 +91,8 @@ pub fn neumaier_boundary(weights: impl IntoIterator<Item = f64>, target: f64) ->
     None
 }
 
-/// The exactly rounded sum, by Shewchuk's growing expansion: what Python's `math.fsum` returns for finite terms whose sum
-/// does not overflow.
+/// The exactly rounded sum, by Shewchuk's growing expansion: what Python's `math.fsum` returns for finite terms whose
+/// sum does not overflow.
 #[must_use]
 pub fn exact_sum(terms: &[f64]) -> f64 {
     let mut partials: Vec<f64> = Vec::new();

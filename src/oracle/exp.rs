@@ -15,15 +15,16 @@
 //!   y = x - k*H - k*L + D(j): the table's error has moved into the argument, where it costs nothing.
 //! - c = D(j) - k*L is off by less than 2^-84 (|k*L| < 2^-32). r = RN(x - k*H + c), and r_low is the rest: exact
 //!   (Dekker's fast two-sum) when |x - k*H| >= |c|, else off by less than 2^-82. |r_low| <= 2^-59, |r| < 0.02167.
-//! - e^y = 1 + r + r_low + r^2 * q(r) + r_low * (e^r - 1) + ...: the last term, which is left out, is below 2^-64.5. q is the
-//!   Taylor polynomial 1/2 + r/6 + ... + r^6/8!; the rest of the series is below 2^-68.
-//! - q is off by less than 2^-53.9 (its last step's half unit is 2^-54, the steps before are scaled by r), RN(r^2) by 2^-65,
-//!   and low = RN(RN(r^2) * q + r_low), below 2^-12, rounds by 2^-66: in sum 1.0 * 2^-64.
-//! - high = RN(T*r + T); T - high is exact (Sterbenz), and the error of high, T*r + (T - high), is rounded by 2^-107. Then
-//!   rest = RN(T * low + error), below 2^-11, rounds by 2^-65; so do the sums rest + D and rest - D below.
-//! - With T < 1.92: |T*e^y - (high + rest)| < 1.92 * (1.0 + 0.71 + 0.06) * 2^-64 + 2 * 2^-65 < 4.5 * 2^-64. D = 5 * 2^-64.
-//! - So T*e^y lies between high + (rest - D) and high + (rest + D); where both round to one number, that is T*e^y rounded.
-//!   About one in 400 arguments is left undecided. The result times 2^m is normal (x >= -708), hence exact.
+//! - e^y = 1 + r + r_low + r^2 * q(r) + r_low * (e^r - 1) + ...: the last term, which is left out, is below 2^-64.5. q
+//!   is the Taylor polynomial 1/2 + r/6 + ... + r^6/8!; the rest of the series is below 2^-68.
+//! - q is off by less than 2^-53.9 (its last step's half unit is 2^-54, the steps before are scaled by r), RN(r^2) by
+//!   2^-65, and low = RN(RN(r^2) * q + r_low), below 2^-12, rounds by 2^-66: in sum 1.0 * 2^-64.
+//! - high = RN(T*r + T); T - high is exact (Sterbenz), and the error of high, T*r + (T - high), is rounded by 2^-107.
+//!   Then rest = RN(T * low + error), below 2^-11, rounds by 2^-65; so do the sums rest + D and rest - D below.
+//! - With T < 1.92: |T*e^y - (high + rest)| < 1.92 * (1.0 + 0.71 + 0.06) * 2^-64 + 2 * 2^-65 < 4.5 * 2^-64. D = 5 *
+//!   2^-64.
+//! - So T*e^y lies between high + (rest - D) and high + (rest + D); where both round to one number, that is T*e^y
+//!   rounded. About one in 400 arguments is left undecided. The result times 2^m is normal (x >= -708), hence exact.
 
 use super::block::{TOKENS, VECTORS, Weights};
 use super::simd::{Fused, Simd, both};
@@ -89,8 +90,8 @@ const fn table(bits: [u64; 16]) -> [f64; 16] {
     numbers
 }
 
-/// exp of each lane (from -708 to 0; where it is less, the result is of no use), and a bit for each lane that is undecided. Two vectors at once, step by step, so that
-/// none waits for its own last step.
+/// exp of each lane (from -708 to 0; where it is less, the result is of no use), and a bit for each lane that is
+/// undecided. Two vectors at once, step by step, so that none waits for its own last step.
 #[inline(always)]
 pub(super) fn vector<S: Fused>(simd: S, x: [S::F64; 2]) -> ([S::F64; 2], [u8; 2]) {
     let shifted = both!(i => simd.fma(x[i], simd.splat(INVERSE_STEP), simd.splat(TO_INTEGER)));
@@ -125,9 +126,9 @@ fn series<S: Fused>(simd: S, r: [S::F64; 2], square: [S::F64; 2]) -> [S::F64; 2]
     both!(i => simd.fma(q[i], r[i], simd.splat(0.5)))
 }
 
-/// exp of each lane (from -708 to 0), within 2^-51 of itself: T is rounded by 2^-53, its product with e^r - 1 (below 0.022,
-/// where the roundings of r, r^2 and q count for less than 2^-57) and the sum by 2^-53 at most; e^r - 1 - r - r^2 * q is below
-/// 2^-68.
+/// exp of each lane (from -708 to 0), within 2^-51 of itself: T is rounded by 2^-53, its product with e^r - 1 (below
+/// 0.022, where the roundings of r, r^2 and q count for less than 2^-57) and the sum by 2^-53 at most; e^r - 1 - r -
+/// r^2 * q is below 2^-68.
 #[inline(always)]
 pub(super) fn rough<S: Fused>(simd: S, x: [S::F64; 2]) -> [S::F64; 2] {
     let shifted = both!(i => simd.fma(x[i], simd.splat(INVERSE_STEP), simd.splat(TO_INTEGER)));

@@ -1,24 +1,25 @@
 //! Tokens so light that they matter for nothing but the normalizer's last bit: their mass need not be exact.
 //!
-//! In a peaked row nearly all tokens lie far below the maximum. Two vectors of them at a time get a short exponential that
-//! is not correctly rounded, and a sum that is not exact; both have proven bounds. If the normalizer rounds to one number
-//! for every mass within the bounds, that is its exactly rounded value. Otherwise the row is done again without
+//! In a peaked row nearly all tokens lie far below the maximum. Two vectors of them at a time get a short exponential
+//! that is not correctly rounded, and a sum that is not exact; both have proven bounds. If the normalizer rounds to one
+//! number for every mass within the bounds, that is its exactly rounded value. Otherwise the row is done again without
 //! this.
 //!
 //! # Why no far token is near the boundary
 //!
-//! A far token weighs less than e^-5/n. The boundary token weighs more than (1 - p) * Z / n (see `bucket.rs`), and Z >= 1; so
-//! for p <= 1 - 2^-7, where 1 - p is more than e^-5, it is not far, nor is any token before it. Where a far token does come in
-//! question after all, as the next one, its logit alone counts. The stored weight of a far token is 0.
+//! A far token weighs less than e^-5/n. The boundary token weighs more than (1 - p) * Z / n (see `bucket.rs`), and Z >=
+//! 1; so for p <= 1 - 2^-7, where 1 - p is more than e^-5, it is not far, nor is any token before it. Where a far token
+//! does come in question after all, as the next one, its logit alone counts. The stored weight of a far token is 0.
 //!
 //! # The bounds
 //!
-//! - The exponential (`rough` in `exp.rs`) is within 2^-51 of itself. Differences below -700 are taken for -700: that adds
-//!   less than n * 2^-1009.
-//! - A block's mass is the sum of 16 lanes of at most 64 numbers each, none negative: at most 78 roundings on any path, hence
-//!   within 78 * 2^-53 * 1.01 of itself.
-//! - Together that is below 2^-46 of the block's mass. The doubt is 2^-45 of all blocks' masses, whose own sum, in binary64, is
-//!   off by less than half of itself. Blocks' masses are added to the exact sum exactly.
+//! - The exponential (`rough` in `exp.rs`) is within 2^-51 of itself. Differences below -700 are taken for -700. Their
+//!   true weights may be 0, so that the mass may be too large by n * 2^-1009: it decides where the rest hits a tie.
+//! - A block's mass is the sum of 16 lanes of at most 64 numbers each, none negative: at most 78 roundings on any path,
+//!   hence within 78 * 2^-53 * 1.01 of itself.
+//! - Together that is below 2^-46 of the block's mass, and n * 2^-1009. The doubt is 2^-45 of all blocks' masses, whose
+//!   own sum, in binary64, is off by less than half of itself, and n * 2^-1009. Blocks' masses are added to the exact
+//!   sum exactly.
 
 use super::block::{TOKENS, VECTORS, Weights};
 use super::exp;
@@ -102,9 +103,12 @@ impl Far {
     }
 }
 
-/// The rounded sum, if it is the same for every far mass within the doubt about `mass`, which `sum` holds.
-pub(super) fn rounded(sum: &ExactSum, mass: f64) -> Option<f64> {
-    let doubt = mass / (1u64 << 45) as f64;
+/// The rounded sum of a row of `tokens`, if it is the same for every far mass within the doubt about `mass`, which `sum`
+/// holds.
+pub(super) fn rounded(sum: &ExactSum, mass: f64, tokens: usize) -> Option<f64> {
+    // 2^-1009: the pattern of a number is its exponent plus 1023, above 52 bits of fraction.
+    let clamped = tokens as f64 * f64::from_bits((1023 - 1009) << 52);
+    let doubt = mass / (1u64 << 45) as f64 + clamped;
     let (mut least, mut most) = (*sum, *sum);
     least.subtract_one(doubt);
     most.add_one(doubt);
@@ -121,14 +125,18 @@ mod tests {
         let mut sum = ExactSum::ZERO;
         sum.add_one(1.0);
         sum.add_one(0.75);
-        assert_eq!(rounded(&sum, 0.0), Some(1.75));
+        assert_eq!(rounded(&sum, 0.0, 1000), Some(1.75));
         // The doubt is 2^-52, an ulp of 1.75; with a quarter of that, 1.75 is all there is.
-        assert_eq!(rounded(&sum, 1.0 / 128.0), None);
-        assert_eq!(rounded(&sum, 1.0 / 512.0), Some(1.75));
-        // Half an ulp more: with no doubt it is a tie, to even; with any doubt it is open.
+        assert_eq!(rounded(&sum, 1.0 / 128.0, 1000), None);
+        assert_eq!(rounded(&sum, 1.0 / 512.0, 1000), Some(1.75));
+        // Half an ulp more is a tie, which the least of doubts leaves open: masked tokens weigh 0, not e^-700.
         sum.add_one(f64::EPSILON / 2.0);
-        assert_eq!(rounded(&sum, 0.0), Some(1.75));
-        assert_eq!(rounded(&sum, 1e-100), None);
+        assert_eq!(rounded(&sum, 0.0, 1000), None);
+        let masked = 1000.0 * core_math::exp(-700.0);
+        sum.add_one(masked);
+        assert_eq!(rounded(&sum, masked, 1000), None);
+        sum.add_one(1e-100);
+        assert_eq!(rounded(&sum, masked + 1e-100, 1000), Some(1.75f64.next_up()));
     }
 
     #[test]

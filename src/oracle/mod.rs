@@ -28,8 +28,8 @@ thread_local! {
     static WORKSPACE: RefCell<Workspace> = RefCell::new(Workspace::new());
 }
 
-/// The certified nucleus of every row of `logits` ([batch, vocab], row-major, fp32) at the matching `p` ([batch], fp32),
-/// rows in parallel. `stop` is asked before each row: once it says true, the rows not yet begun are `None`.
+/// The certified nucleus of every row of `logits` ([batch, vocab], row-major, fp32) at the matching `p` ([batch],
+/// fp32), rows in parallel. `stop` is asked before each row: once it says true, the rows not yet begun are `None`.
 pub fn nuclei(
     logits: &[f32],
     vocab: usize,

@@ -2,22 +2,22 @@
 //!
 //! # Why nothing is lost
 //!
-//! Level n has the unit U(n) = 2^-(45 + 46*n), from level 23 on 2^-1074. An accumulator of level n starts at
-//! 1.5 * 2^52 * U(n) and stays between 2^52 * U(n) and 2^53 * U(n), where the spacing of binary64 numbers is U(n). Adding
-//! a number x to it therefore adds q, which is x rounded to a multiple of U(n); q = after - before is exact, since both are
-//! multiples of U(n) below 2^53 * U(n); and x - q is exact, since it is a multiple of x's last place no larger than U(n)/2
-//! (or 0, when x is a multiple of U(n)). Level n + 1 takes x - q.
+//! Level n has the unit U(n) = 2^-(45 + 46*n), from level 23 on 2^-1074. An accumulator of level n starts at 1.5 * 2^52
+//! * U(n) and stays between 2^52 * U(n) and 2^53 * U(n), where the spacing of binary64 numbers is U(n). Adding a number
+//! x to it therefore adds q, which is x rounded to a multiple of U(n); q = after - before is exact, since both are
+//! multiples of U(n) below 2^53 * U(n); and x - q is exact, since it is a multiple of x's last place no larger than
+//! U(n)/2 (or 0, when x is a multiple of U(n)). Level n + 1 takes x - q.
 //!
-//! In range: a block adds at most 64 numbers to each lane of an accumulator. At level 0 they are weights, from 0 to 1, in sum
-//! at most 64 = 2^51 * U(0). At level n + 1 they are at most U(n)/2 = 2^45 * U(n+1) in size (less where the unit is clipped),
-//! in sum at most 2^51 * U(n+1).
+//! In range: a block adds at most 64 numbers to each lane of an accumulator. At level 0 they are weights, from 0 to 1,
+//! in sum at most 64 = 2^51 * U(0). At level n + 1 they are at most U(n)/2 = 2^45 * U(n+1) in size (less where the unit
+//! is clipped), in sum at most 2^51 * U(n+1).
 //!
-//! After each block, an accumulator's distance from its start is read off as an integer number of units - the difference
-//! of the two bit patterns, as the spacing is constant - and added to the level's total in integers. The sum is exactly the
-//! sum over the levels of total * unit; it is rounded once, at the end.
+//! After each block, an accumulator's distance from its start is read off as an integer number of units - the
+//! difference of the two bit patterns, as the spacing is constant - and added to the level's total in integers. The sum
+//! is exactly the sum over the levels of total * unit; it is rounded once, at the end.
 //!
-//! Every weight is a multiple of 2^-1074, so level 23 leaves nothing. A weight of at least 2^-39 is a multiple of
-//! 2^-91 = U(1), and one of at least 2^-85 of U(2): when all are, two or three levels do. All of this holds for weights up to
+//! Every weight is a multiple of 2^-1074, so level 23 leaves nothing. A weight of at least 2^-39 is a multiple of 2^-91
+//! = U(1), and one of at least 2^-85 of U(2): when all are, two or three levels do. All of this holds for weights up to
 //! 2^scale with all units times 2^scale: so two levels do for weights from 2^(scale - 39) to 2^scale.
 
 use super::block::Weights;

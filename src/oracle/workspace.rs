@@ -203,7 +203,8 @@ impl Kernel for NucleusOf<'_> {
             workspace.histogram.start(logits.len(), p);
             let (sum, far_mass) = weigh(simd, workspace, logits, max, far);
             // With nothing far, the sum is exact, and the row is settled one way or the other.
-            let normalizer = if far.is_some() { far::rounded(&sum, far_mass) } else { Some(sum.rounded()) };
+            let normalizer =
+                if far.is_some() { far::rounded(&sum, far_mass, logits.len()) } else { Some(sum.rounded()) };
             if let Some(normalizer) = normalizer {
                 let row = Row { logits, max: extent.max, first: extent.first, normalizer, target: p * normalizer };
                 if let Some(range) = workspace.histogram.find(row.target) {
@@ -343,8 +344,8 @@ fn split<S: Simd>(simd: S, workspace: &mut Workspace, logits: &[f32], range: Ran
     head
 }
 
-/// Finds and certifies the boundary inside `range`, whose keys are at hand. None if it is not there, or if the scan might
-/// not name it.
+/// Finds and certifies the boundary inside `range`, whose keys are at hand. None if it is not there, or if the scan
+/// might not name it.
 fn settle(workspace: &mut Workspace, row: &Row<'_>, range: Range, head: Head) -> Option<Nucleus> {
     let Workspace { weights, keys, .. } = workspace;
     keys.sort_unstable();

@@ -18,8 +18,8 @@ use logits::Logits;
 /// FILE is safetensors with `logits` ([batch, vocab] or [vocab]; f32, bf16 or f16, which widen exactly) and perhaps `p`
 /// ([batch], f32), or npy with f32 ([batch, vocab] or [vocab]).
 ///
-/// Exit codes: 0 every row has a certified nucleus; 2 wrong invocation; 3 the file is missing or unreadable, or a row has
-/// no certified nucleus; 4 the file has no rows.
+/// Exit codes: 0 every row has a certified nucleus; 2 wrong invocation; 3 the file is missing or unreadable, or a row
+/// has no certified nucleus; 4 the file has no rows.
 #[derive(Debug, clap::Args)]
 pub(super) struct Oracle {
     /// The logits

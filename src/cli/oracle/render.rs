@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::{Certified, Row, Screen};
 use crate::text::sanitize;
 
-/// The schema of the JSON form. Binary64 and fp32 numbers are JSON numbers that read back to the same bits; bit patterns
-/// stand beside them.
+/// The schema of the JSON form. Binary64 and fp32 numbers are JSON numbers that read back to the same bits; bit
+/// patterns stand beside them.
 const SCHEMA: &str = "nucleus-gate/oracle/v1";
 
 pub(super) fn human(file: &str, rows: &[Row], screen: &Screen) -> String {

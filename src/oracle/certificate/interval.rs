@@ -1,8 +1,8 @@
 //! Intervals of any precision, from the crate dashu-float.
 //!
-//! Sums, differences and products of that crate are correctly rounded in the mode of their type, [`Down`] or [`Up`], so an
-//! interval's ends are bounds. Its exponential is documented as correctly rounded as well; here it is trusted to 16 units
-//! in the last place only, and a test holds it to that against twice the precision.
+//! Sums, differences and products of that crate are correctly rounded in the mode of their type, [`Down`] or [`Up`], so
+//! an interval's ends are bounds. Its exponential is documented as correctly rounded as well; here it is trusted to 16
+//! units in the last place only, and a test holds it to that against twice the precision.
 
 use dashu_float::FBig;
 use dashu_float::round::mode::{Down, Up};
@@ -47,8 +47,8 @@ impl Interval {
             let high = power(-(bits as i32)).with_rounding::<Up>().with_precision(bits as usize).value();
             return Self { low: down(0.0, bits), high };
         }
-        // The difference, of a size up to 2^12, is rounded by at most 2^(13 - bits), and the exponential, by 16 units, by
-        // 2^(5 - bits) of itself. Together that is less than 2^(14 - bits) of the exponential.
+        // The difference, of a size up to 2^12, is rounded by at most 2^(13 - bits), and the exponential, by 16 units,
+        // by 2^(5 - bits) of itself. Together that is less than 2^(14 - bits) of the exponential.
         let exponential = difference.exp();
         let slack = power(14 - bits as i32);
         let low = &exponential * (down(1.0, bits) - &slack);

@@ -1,21 +1,22 @@
 //! Whether a nucleus is also the one of exact real arithmetic.
 //!
-//! The oracle's nucleus is defined in binary64: correctly rounded weights, exactly rounded sums, one rounded product. With
-//! P(k) the exact sum of the k largest exp(logit - max), Z that of all, and p the fp32 value as it is, the nucleus of exact
-//! reals is the count for which P(count - 1) < p * Z <= P(count). A certificate says whether that holds. It is a
-//! diagnostic: it changes no verdict.
+//! The oracle's nucleus is defined in binary64: correctly rounded weights, exactly rounded sums, one rounded product.
+//! With P(k) the exact sum of the k largest exp(logit - max), Z that of all, and p the fp32 value as it is, the nucleus
+//! of exact reals is the count for which P(count - 1) < p * Z <= P(count). A certificate says whether that holds. It is
+//! a diagnostic: it changes no verdict.
 //!
 //! # When binary64 proves it
 //!
 //! Let u = 2^-53, and let d be a token's exact difference logit - max.
 //!
-//! - Where |d| <= 64, the rounded difference is off by at most 64 u, so that the weight is off by at most 66 u of itself.
-//! - Where |d| > 64, the weight and the exact exponential are both below 2^-92. Fewer than 2^32 such tokens hold less than
-//!   2^-60, on either side, and a sum that has the largest token is at least 1.
-//! - So a sum of weights is within 67 u of the sum of the exact exponentials; the rounded sum is within 69 u of it, and the
-//!   target within 71 u of p * Z. (Neither is subnormal.)
-//! - If prefix - target > 2^-46 * (prefix + target), rounded, the difference is more than 71 u of the two: P(count) > p * Z.
-//!   The same of target - prefix_before. 2^-46 is 128 u.
+//! - Where |d| <= 64, the rounded difference is off by at most 64 u, so that the weight is off by at most 66 u of
+//!   itself.
+//! - Where |d| > 64, the weight and the exact exponential are both below 2^-92. Fewer than 2^32 such tokens hold less
+//!   than 2^-60, on either side, and a sum that has the largest token is at least 1.
+//! - So a sum of weights is within 67 u of the sum of the exact exponentials; the rounded sum is within 69 u of it, and
+//!   the target within 71 u of p * Z. (Neither is subnormal.)
+//! - If prefix - target > 2^-46 * (prefix + target), rounded, the difference is more than 71 u of the two: P(count) > p
+//!   * Z. The same of target - prefix_before. 2^-46 is 128 u.
 //!
 //! # When more bits are needed
 //!
@@ -23,10 +24,10 @@
 //!
 //! # Why only one kind of tie exists
 //!
-//! P(k) = p * Z says that a sum of exp(v), over the row's distinct logits v, with coefficients (p * tokens of v) - (tokens of
-//! v among the k), is 0. The logits are rational and distinct, so by the Lindemann-Weierstrass theorem all the coefficients
-//! are 0. But one of a logit whose tokens are all among the k, or all not, is not 0 for p in (0, 1); and at most one logit is
-//! split. So the row has one distinct logit, and k = p * tokens, which binary64 tells exactly.
+//! P(k) = p * Z says that a sum of exp(v), over the row's distinct logits v, with coefficients (p * tokens of v) -
+//! (tokens of v among the k), is 0. The logits are rational and distinct, so by the Lindemann-Weierstrass theorem all
+//! the coefficients are 0. But one of a logit whose tokens are all among the k, or all not, is not 0 for p in (0, 1);
+//! and at most one logit is split. So the row has one distinct logit, and k = p * tokens, which binary64 tells exactly.
 
 mod interval;
 
@@ -47,13 +48,14 @@ pub enum Certificate {
     /// It is the nucleus of exact reals too, by equality: all logits are equal and p * vocab is exactly the count, so
     /// that the mass of the nucleus is p * Z. The least change of p or of a logit may move the boundary.
     ExactTie,
-    /// It is not the nucleus of exact reals: rounding to binary64 moved the boundary. Intervals of `bits` bits prove it.
+    /// It is not the nucleus of exact reals: rounding to binary64 moved the boundary. Intervals of `bits` bits prove
+    /// it.
     Disproved {
         /// The precision that was needed.
         bits: u32,
     },
-    /// Not an exact tie, and not decided by intervals of `bits` bits, the most that are tried: the exponentials of several
-    /// levels cancel to that many bits. No such row is known.
+    /// Not an exact tie, and not decided by intervals of `bits` bits, the most that are tried: the exponentials of
+    /// several levels cancel to that many bits. No such row is known.
     Undecided {
         /// The precision that did not suffice.
         bits: u32,
@@ -115,8 +117,8 @@ impl Nucleus {
     }
 }
 
-/// The certificate of `nucleus`, which is that of `logits` ([vocab]) at `p` (fp32). Costs nothing where binary64's bounds
-/// suffice; otherwise some 50 microseconds for each distinct logit.
+/// The certificate of `nucleus`, which is that of `logits` ([vocab]) at `p` (fp32). Costs nothing where binary64's
+/// bounds suffice; otherwise some 50 microseconds for each distinct logit.
 #[must_use]
 pub fn certificate(logits: &[f32], p: f32, nucleus: &Nucleus) -> Certificate {
     if nucleus.is_proven_in_binary64() {
@@ -189,8 +191,8 @@ fn attempt(levels: &[Level], p: f32, bits: u32) -> Option<Certificate> {
     }
 }
 
-/// The sign of P - p * Z, as an interval, for the tokens kept of each level (logit, tokens, kept), the largest logit first.
-/// `None` where it is exactly 0.
+/// The sign of P - p * Z, as an interval, for the tokens kept of each level (logit, tokens, kept), the largest logit
+/// first. `None` where it is exactly 0.
 ///
 /// Leading levels of which exactly p is kept cancel. What is left is divided by its first exponential, which changes no
 /// sign: so a level however light decides where all heavier ones cancel.
@@ -252,13 +254,13 @@ mod tests {
         // The target is visibly above 2: three tokens, but the margin is within binary64's bounds.
         assert_eq!(of(&row(-33.0), 0.5), (3, Certificate::ProvenWide { bits: 128 }));
         assert_eq!(of(&row(-28.0), 0.5), (3, Certificate::Proven));
-        // The target rounds to 2, which two tokens reach. In exact reals they fall short of it by half the light one, however
-        // light it is.
+        // The target rounds to 2, which two tokens reach. In exact reals they fall short of it by half the light one,
+        // however light it is.
         for light in [-100.0, -2000.0, -1e30] {
             assert_eq!(of(&row(light), 0.5), (2, Certificate::Disproved { bits: 128 }), "{light}");
         }
-        // p is the fp32 below 1/3, and a light token makes up for it: p * Z is 1 + 2e-14 or, with two still lighter ones, 1 -
-        // 2e-14.
+        // p is the fp32 below 1/3, and a light token makes up for it: p * Z is 1 + 2e-14 or, with two still lighter
+        // ones, 1 - 2e-14.
         let p = f32::from_bits(0x3eaa_aaaa);
         assert_eq!(of(&[0.0, 0.0, 0.0, -15.536_92], p), (2, Certificate::ProvenWide { bits: 128 }));
         let logits = [0.0, 0.0, 0.0, -15.536_921, -32.0, -32.0];

@@ -34,8 +34,8 @@ impl Avx512 {
     }
 }
 
-// SAFETY, for every block below: the value of `Avx512` proves that the machine has the instructions; loads and stores go
-// through references to arrays of the full width.
+// SAFETY, for every block below: the value of `Avx512` proves that the machine has the instructions; loads and stores
+// go through references to arrays of the full width.
 impl Simd for Avx512 {
     type F64 = __m512d;
 

@@ -4,8 +4,8 @@
 //! bits), so a kernel gives the same bits on each instruction set by construction; the exponential, where the
 //! instruction sets differ, is correctly rounded on each.
 
-/// The expression for index 0 and for index 1. A closure would not do: the compiler need not inline one, and outside of the
-/// kernel it may not use the kernel's instructions.
+/// The expression for index 0 and for index 1. A closure would not do: the compiler need not inline one, and outside of
+/// the kernel it may not use the kernel's instructions.
 macro_rules! both {
     ($index:ident => $expression:expr) => {
         [
@@ -66,8 +66,8 @@ pub(super) trait Simd: Copy {
     fn or(self, a: Self::F64, b: Self::F64) -> Self::F64;
     /// Whether any lane is other than zero.
     fn any(self, a: Self::F64) -> bool;
-    /// For each lane (0 <= x <= 1) the smaller of `caps` and the distance of the upper half of x's bit pattern from that of
-    /// 1.0, shifted right by `shift` (below 32).
+    /// For each lane (0 <= x <= 1) the smaller of `caps` and the distance of the upper half of x's bit pattern from
+    /// that of 1.0, shifted right by `shift` (below 32).
     fn distances(self, x: Self::F64, shift: u32, caps: &[u32; 8], to: &mut [u32; 8]);
     /// exp of each lane, and one bit a lane that is set where the result is not known to be correctly rounded.
     fn exp(self, x: [Self::F64; 2]) -> ([Self::F64; 2], [u8; 2]);
