@@ -55,9 +55,13 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are answers, not errors.
-            let code = if error.use_stderr() { ExitCode::Invocation } else { ExitCode::Passed };
-            return if error.print().is_ok() { code } else { ExitCode::Internal };
+            // Help and version are answers, not errors: they must reach their reader.
+            let printed = error.print().is_ok();
+            return match (error.use_stderr(), printed) {
+                (true, _) => ExitCode::Invocation,
+                (false, true) => ExitCode::Passed,
+                (false, false) => ExitCode::Stopped,
+            };
         }
     };
     let outcome = match cli.command {

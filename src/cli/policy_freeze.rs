@@ -92,9 +92,17 @@ pub(super) fn kdl_files(folder: &Path) -> Result<Vec<String>, Failure> {
     };
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-        let name = entry.map_err(unreadable)?.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".kdl") {
-            names.push(name);
+        let name = entry.map_err(unreadable)?.file_name();
+        let shown = name.to_string_lossy();
+        if !shown.ends_with(".kdl") {
+            continue;
+        }
+        match name.to_str() {
+            Some(name) if !name.contains(crate::text::is_unsafe) => names.push(name.to_owned()),
+            Some(_) | None => {
+                let message = format!("{}/{shown}: a name with control characters, or no UTF-8", folder.display());
+                return Err(Failure::invocation("cli::file-name", message, "rename the file"));
+            }
         }
     }
     names.sort_unstable();

@@ -39,10 +39,17 @@ impl Screen {
     }
 }
 
-/// Draws every issue of a file.
+/// Issues of one file that are drawn; a file with more is mended in steps.
+const MAX_ISSUES: usize = 50;
+
+/// Draws the issues of a file, and counts those beyond the first fifty.
 #[must_use]
 pub fn render_issues(issues: &Issues, screen: &Screen) -> String {
-    issues.reports().map(|report| screen.draw(&report)).collect::<Vec<_>>().join("\n")
+    let mut drawn: Vec<String> = issues.reports().take(MAX_ISSUES).map(|report| screen.draw(&report)).collect();
+    if issues.list.len() > MAX_ISSUES {
+        drawn.push(format!("{}: and {} more\n", issues.source.name(), issues.list.len() - MAX_ISSUES));
+    }
+    drawn.join("\n")
 }
 
 /// One diagnostic block: a message on a place in one source, and further blocks in other sources.

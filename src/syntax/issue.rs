@@ -64,14 +64,23 @@ impl Issue {
     /// The issue as a miette diagnostic on `source`.
     #[must_use]
     pub fn on(&self, source: &Source) -> IssueReport {
-        IssueReport { source: source.named(), issue: self.clone() }
+        // A very long line would be drawn whole for each of its issues.
+        let offset = self.labels.first().map_or(0, |(span, _)| span.offset());
+        if source.line_length(offset) <= MAX_LINE {
+            return IssueReport { source: Some(source.named()), issue: self.clone() };
+        }
+        let place = format!(" ({} line {}, byte {offset})", source.name(), source.line(offset));
+        IssueReport { source: None, issue: Self { message: self.message.clone() + &place, ..self.clone() } }
     }
 }
 
-/// An issue on its source.
+/// The longest line that is drawn, in bytes.
+const MAX_LINE: usize = 1000;
+
+/// An issue on its source, or without it where its line is too long to be drawn.
 #[derive(Debug)]
 pub struct IssueReport {
-    source: miette::NamedSource<std::sync::Arc<str>>,
+    source: Option<miette::NamedSource<std::sync::Arc<str>>>,
     issue: Issue,
 }
 
@@ -101,7 +110,7 @@ impl Diagnostic for IssueReport {
     }
 
     fn source_code(&self) -> Option<&dyn miette::SourceCode> {
-        Some(&self.source)
+        self.source.as_ref().map(|source| source as &dyn miette::SourceCode)
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {

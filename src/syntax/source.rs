@@ -47,6 +47,16 @@ impl Source {
         1 + self.text.as_bytes().iter().take(end).filter(|byte| **byte == b'\n').count()
     }
 
+    /// The bytes of the line on which byte `offset` stands.
+    #[must_use]
+    pub fn line_length(&self, offset: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        let (before, after) = bytes.split_at(offset.min(bytes.len()));
+        let newline = |byte: &u8| *byte == b'\n';
+        let start = before.iter().rposition(newline).map_or(0, |at| at + 1);
+        before.len() - start + after.iter().position(newline).unwrap_or(after.len())
+    }
+
     /// The source as miette draws it: display-safe, byte for byte as long as the text.
     #[must_use]
     pub fn named(&self) -> NamedSource<Arc<str>> {

@@ -2,6 +2,7 @@
 
 mod common;
 mod exit;
+mod flood;
 mod kernels;
 mod policy;
 mod receipt;
