@@ -2,8 +2,8 @@
 //!
 //! # Why nothing is lost
 //!
-//! Level n has the unit U(n) = 2^-(45 + 46*n), from level 23 on 2^-1074. An accumulator of level n starts at 1.5 * 2^52
-//! * U(n) and stays between 2^52 * U(n) and 2^53 * U(n), where the spacing of binary64 numbers is U(n). Adding a number
+//! Level n has the unit U(n) = 2^-(45 + 46*n), from level 23 on 2^-1074. An accumulator of level n starts at
+//! 1.5 * 2^52 * U(n) and stays between 2^52 * U(n) and 2^53 * U(n), where the spacing of binary64 numbers is U(n). Adding a number
 //! x to it therefore adds q, which is x rounded to a multiple of U(n); q = after - before is exact, since both are
 //! multiples of U(n) below 2^53 * U(n); and x - q is exact, since it is a multiple of x's last place no larger than
 //! U(n)/2 (or 0, when x is a multiple of U(n)). Level n + 1 takes x - q.

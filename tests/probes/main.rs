@@ -17,7 +17,8 @@ fn table() -> Vec<(String, String, i32)> {
         let (probe, code, exit) = (cells.next()?, cells.next()?, cells.next()?);
         Some((probe.to_owned(), code.trim_matches('`').to_owned(), exit.parse().ok()?))
     };
-    text.lines().filter_map(cells).collect()
+    let (_, probes) = text.split_once("## Probes").unwrap();
+    probes.lines().filter_map(cells).collect()
 }
 
 fn everything(output: &Output) -> String {
