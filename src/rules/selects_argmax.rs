@@ -55,7 +55,7 @@ impl Rule for SelectsArgmax {
         let message = format!("the argmax of {} is not the forced {}: {instead}", subject.name, row.describe(forced));
         Verdict::Violated(
             Finding::new(message, instead, format!("token {forced}"))
-                .label("another token is selected")
+                .label("the forced token is not selected")
                 .difference(1)
                 .focus(Some(forced)),
         )

@@ -67,7 +67,7 @@ fn dropping_prefix_lets_the_recorded_faults_through() {
         &text,
         &[
             "removed       prefix: lets more through",
-            "mutation hole as every subject: caught on 4 of 105 rows",
+            "mutation hole as every subject: gets through on 101 of 105 rows",
             "bf16-heavy-151936 row 7 gets through: prefix -> passes",
             "bf16-heavy-32000 row 29 gets through: prefix -> passes",
         ],

@@ -70,7 +70,7 @@ fn zoo(review: &Review, prices: &[Price]) -> String {
         let how = if price.escapes() {
             format!("NO LONGER CAUGHT (was on {})", rows(price.before))
         } else {
-            format!("caught on {} of {}", price.still, rows(price.before))
+            format!("gets through on {} of {}", price.before - price.still, rows(price.before))
         };
         let place = place(review, price);
         out += &format!("  {kind} {} {place}: {how}; for instance {} row {row}\n", price.model, sanitize(case));
