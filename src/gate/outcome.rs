@@ -77,6 +77,18 @@ pub enum Decision {
     NotEvaluated,
 }
 
+impl Decision {
+    /// The name in reports and receipts.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::NotEvaluated => "not-evaluated",
+        }
+    }
+}
+
 /// Why something was not judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fault {
@@ -112,6 +124,19 @@ pub enum FaultClass {
     Stopped,
     /// 4: no deciding rule applied to any row.
     NothingEvaluated,
+}
+
+impl FaultClass {
+    /// The name in reports and receipts.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Drift => "drift",
+            Self::Invocation => "invocation",
+            Self::Stopped => "stopped",
+            Self::NothingEvaluated => "nothing-evaluated",
+        }
+    }
 }
 
 /// A subject as the run found it.

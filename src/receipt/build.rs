@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::statement as s;
 use super::{Evaluator, Places};
 use crate::digest::Sha256;
-use crate::gate::{self, CaseOutcome, Decision, ExitCode, FaultClass, RowOracle, RowOutcome, Run, Status};
+use crate::gate::{self, CaseOutcome, ExitCode, RowOracle, RowOutcome, Run, Status};
 use crate::matrix::Origin;
 use crate::policy::Freeze;
 use crate::report::rule_id;
@@ -20,12 +20,7 @@ pub(super) fn statement(run: &Run, evaluator: &Evaluator, places: &Places) -> s:
             receipt_sha256: None,
             replaces: None,
             execution: execution(run),
-            decision: match run.decision {
-                Decision::Pass => "pass",
-                Decision::Fail => "fail",
-                Decision::NotEvaluated => "not-evaluated",
-            }
-            .to_owned(),
+            decision: run.decision.name().to_owned(),
             exit_code: ExitCode::of(run).number().to_string(),
             bindings: bindings(run, evaluator, places),
             cases: run.cases.iter().map(|case| self::case(run, case)).collect(),
@@ -71,13 +66,7 @@ fn execution(run: &Run) -> s::Execution {
         stop_reasons: whole
             .chain(cases)
             .map(|(case, fault)| s::StopReason {
-                class: match fault.class {
-                    FaultClass::Drift => "drift",
-                    FaultClass::Invocation => "invocation",
-                    FaultClass::Stopped => "stopped",
-                    FaultClass::NothingEvaluated => "nothing-evaluated",
-                }
-                .to_owned(),
+                class: fault.class.name().to_owned(),
                 code: fault.code.clone(),
                 case,
                 message: crate::text::sanitize(&fault.message).into_owned(),

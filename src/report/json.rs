@@ -5,8 +5,7 @@ use serde::Serialize;
 use super::diagnostic::{rule_code, rule_id};
 use crate::digest::Sha256;
 use crate::gate::{
-    CaseOutcome, Decision, Execution, ExitCode, Fault, FaultClass, Place, RowOracle, RowOutcome, Run, Status,
-    Violation, ViolationOf,
+    CaseOutcome, Execution, ExitCode, Fault, Place, RowOracle, RowOutcome, Run, Status, Violation, ViolationOf,
 };
 use crate::oracle::Certificate;
 use crate::text::sanitize_json;
@@ -195,11 +194,7 @@ pub fn json(run: &Run) -> Result<String, serde_json::Error> {
             Execution::Complete => "complete",
             Execution::Stopped => "stopped",
         },
-        decision: match run.decision {
-            Decision::Pass => "pass",
-            Decision::Fail => "fail",
-            Decision::NotEvaluated => "not-evaluated",
-        },
+        decision: run.decision.name(),
         exit_code: ExitCode::of(run).number(),
         faults: faults(run),
         rules: rules(run),
@@ -223,12 +218,7 @@ fn faults(run: &Run) -> Vec<FaultJson<'_>> {
 
 fn fault_json<'a>(run: &'a Run, case: Option<&'a str>, fault: &'a Fault) -> FaultJson<'a> {
     FaultJson {
-        class: match fault.class {
-            FaultClass::Drift => "drift",
-            FaultClass::Invocation => "invocation",
-            FaultClass::Stopped => "stopped",
-            FaultClass::NothingEvaluated => "nothing-evaluated",
-        },
+        class: fault.class.name(),
         code: &fault.code,
         case,
         message: &fault.message,
