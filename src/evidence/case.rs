@@ -58,7 +58,7 @@ pub enum Argmax {
 }
 
 impl RowEvidence {
-    /// The facts of one row of a raw output, given the row's input logits (both [vocab]).
+    /// The facts of one row of a raw output, given the row's input logits (both \[vocab\]).
     #[must_use]
     pub fn from_output(logits: &[f32], output: &[f32]) -> Self {
         let vocab = output.len() as u32;
@@ -199,7 +199,7 @@ fn header_is(file: &TensorFile<'_>, key: &'static str, expected: &str) -> Result
     }
 }
 
-/// The tensors, u32 [batch], that a harness adds where it made further calls on the same rows.
+/// The tensors, u32 \[batch\], that a harness adds where it made further calls on the same rows.
 const FURTHER: [&str; 2] = ["repeat_differs", "company_differs"];
 
 fn further_calls(file: &TensorFile<'_>, rows: &mut [RowEvidence]) -> Result<(), Problem> {

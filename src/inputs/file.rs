@@ -8,7 +8,7 @@ use super::{Inputs, InputsError};
 use crate::digest::Sha256;
 use crate::tensors::{Tensor, TensorFile, encode};
 
-/// Reads `logits` (f32, [batch, vocab]) and `p` (f32, [batch]) from the bytes of a safetensors file that holds nothing
+/// Reads `logits` (f32, \[batch, vocab\]) and `p` (f32, \[batch\]) from the bytes of a safetensors file that holds nothing
 /// else. Digests that its header states must be those of the tensors.
 ///
 /// # Errors

@@ -15,7 +15,7 @@ use crate::tensors::TensorError;
 /// The most logits a case may hold (1 GiB of them). A policy's limits are far lower; this one holds without a policy.
 pub const MAX_LOGITS: usize = 1 << 28;
 
-/// The inputs of one case: logits (fp32, [batch, vocab], row-major) and p (fp32, [batch]). Never empty. The values may
+/// The inputs of one case: logits (fp32, \[batch, vocab\], row-major) and p (fp32, \[batch\]). Never empty. The values may
 /// be anything, non-finite ones too: judging them is the oracle's part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inputs {
@@ -52,19 +52,19 @@ impl Inputs {
         self.p.len()
     }
 
-    /// p of each row, [batch].
+    /// p of each row, \[batch\].
     #[must_use]
     pub fn p(&self) -> &[f32] {
         &self.p
     }
 
-    /// All logits, [batch, vocab], row-major.
+    /// All logits, \[batch, vocab\], row-major.
     #[must_use]
     pub fn logits(&self) -> &[f32] {
         &self.logits
     }
 
-    /// The logits of one row, [vocab].
+    /// The logits of one row, \[vocab\].
     #[must_use]
     pub fn row(&self, row: usize) -> Option<&[f32]> {
         self.logits.chunks_exact(self.vocab).nth(row)
@@ -146,7 +146,7 @@ pub enum InputsError {
         /// The token named.
         token: u32,
     },
-    /// The file is not `logits` f32 [batch, vocab] and `p` f32 [batch] and nothing else.
+    /// The file is not `logits` f32 \[batch, vocab\] and `p` f32 \[batch\] and nothing else.
     #[error(transparent)]
     Tensor(#[from] TensorError),
     /// The file's header states another digest than its tensors have.

@@ -95,7 +95,7 @@ pub struct Machine {
 /// One run of one kernel on a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launch {
-    /// The masked logits, fp32, [batch, vocab], row-major.
+    /// The masked logits, fp32, \[batch, vocab\], row-major.
     pub output: Vec<f32>,
     /// How it ran: `path`, `kernels`, `grid` and what else the backend knows, as the evidence's dispatch states it.
     pub dispatch: Map<String, Value>,

@@ -4,7 +4,7 @@
 
 use crate::oracle::RankKey;
 
-/// The last key kept of a row of finite `logits` ([vocab]) at `p` in (0, 1).
+/// The last key kept of a row of finite `logits` (\[vocab\]) at `p` in (0, 1).
 #[must_use]
 pub fn settle(logits: &[f32], p: f32) -> Option<RankKey> {
     let mut keys: Vec<RankKey> =

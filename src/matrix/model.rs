@@ -209,7 +209,7 @@ impl Case {
     }
 
     /// What the case declares that its inputs do not bear out: rows and tokens that do not exist, disabled rows whose p
-    /// ([batch], fp32) is below 1, forced rows without their token. A generated case is checked when it is read, a file
+    /// (\[batch\], fp32) is below 1, forced rows without their token. A generated case is checked when it is read, a file
     /// once its shape is known.
     #[must_use]
     pub fn misfits(&self, p: &[f32], vocab: usize) -> Vec<Issue> {

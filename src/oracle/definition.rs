@@ -3,7 +3,7 @@
 
 use super::{Nucleus, OracleError, RankKey};
 
-/// The canonical order and the certified nucleus of one row of fp32 logits ([vocab]) at `p` (fp32).
+/// The canonical order and the certified nucleus of one row of fp32 logits (\[vocab\]) at `p` (fp32).
 ///
 /// # Errors
 /// As [`OracleError`] says.

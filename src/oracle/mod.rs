@@ -28,7 +28,7 @@ thread_local! {
     static WORKSPACE: RefCell<Workspace> = RefCell::new(Workspace::new());
 }
 
-/// The certified nucleus of every row of `logits` ([batch, vocab], row-major, fp32) at the matching `p` ([batch],
+/// The certified nucleus of every row of `logits` (\[batch, vocab\], row-major, fp32) at the matching `p` (\[batch\],
 /// fp32), rows in parallel. `stop` is asked before each row: once it says true, the rows not yet begun are `None`.
 pub fn nuclei(
     logits: &[f32],
@@ -48,7 +48,7 @@ pub fn nuclei(
         .collect()
 }
 
-/// The certified nucleus of one row of fp32 logits ([vocab]) at `p` (fp32).
+/// The certified nucleus of one row of fp32 logits (\[vocab\]) at `p` (fp32).
 ///
 /// # Errors
 /// As [`OracleError`] says.

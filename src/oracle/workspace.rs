@@ -64,7 +64,7 @@ impl Workspace {
             + self.histogram.bytes()
     }
 
-    /// The certified nucleus of one row of fp32 logits ([vocab]) at `p` (fp32).
+    /// The certified nucleus of one row of fp32 logits (\[vocab\]) at `p` (fp32).
     ///
     /// # Errors
     /// As [`OracleError`] says.
@@ -72,7 +72,7 @@ impl Workspace {
         dispatch(self.isa, NucleusOf { workspace: self, logits, p })
     }
 
-    /// The keys of the first `count` tokens of a row ([vocab]) in canonical order, or of all if it has fewer.
+    /// The keys of the first `count` tokens of a row (\[vocab\]) in canonical order, or of all if it has fewer.
     ///
     /// # Errors
     /// As [`OracleError`] says of logits.
@@ -82,7 +82,7 @@ impl Workspace {
         Ok(&self.keys)
     }
 
-    /// The weights exp(logit - max) of a row ([vocab]), in binary64, by token.
+    /// The weights exp(logit - max) of a row (\[vocab\]), in binary64, by token.
     ///
     /// # Errors
     /// As [`OracleError`] says of logits.

@@ -26,7 +26,7 @@ pub enum Outcome {
     Rejected,
 }
 
-/// Where to cut one row of `logits` ([vocab]).
+/// Where to cut one row of `logits` (\[vocab\]).
 #[must_use]
 pub fn select(logits: &[f32], p: f32) -> Outcome {
     if p >= 1.0 {

@@ -3,7 +3,7 @@
 use super::lanes::{self, LANES};
 use crate::kernels::numerics::exp32;
 
-/// Masks one row of `logits` ([vocab]) into `output` ([vocab]). Equal logits are sorted by token id ascending, so that
+/// Masks one row of `logits` (\[vocab\]) into `output` (\[vocab\]). Equal logits are sorted by token id ascending, so that
 /// of several at the cut the *lowest* ids are masked: not the canonical order.
 pub fn mask_row(logits: &[f32], p: f32, output: &mut [f32]) {
     output.copy_from_slice(logits);

@@ -34,7 +34,7 @@ pub fn slices(batch: usize, multiprocessors: usize) -> usize {
     slices
 }
 
-/// Masks one row of `logits` ([vocab]) into `output` ([vocab]): the logit where kept, -inf elsewhere.
+/// Masks one row of `logits` (\[vocab\]) into `output` (\[vocab\]): the logit where kept, -inf elsewhere.
 pub fn mask_row(variant: Variant, slices: usize, logits: &[f32], p: f32, output: &mut [f32]) {
     output.copy_from_slice(logits);
     if p >= 1.0 {

@@ -28,7 +28,7 @@ struct Ranked {
     normalizer: f64,
 }
 
-/// What a model kernel returns: the masked logits (fp32, [batch, vocab], row-major) and, where it left the path under
+/// What a model kernel returns: the masked logits (fp32, \[batch, vocab\], row-major) and, where it left the path under
 /// test, the name of the path it took instead.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Output {
@@ -39,7 +39,7 @@ pub struct Output {
 }
 
 impl<'a> Batch<'a> {
-    /// A batch of `p.len()` rows ([batch], fp32) of `vocab` logits each (`logits`: fp32, [batch, vocab], row-major).
+    /// A batch of `p.len()` rows (\[batch\], fp32) of `vocab` logits each (`logits`: fp32, \[batch, vocab\], row-major).
     #[must_use]
     pub fn new(logits: &'a [f32], vocab: usize, p: &'a [f32]) -> Self {
         let rows = logits
@@ -175,7 +175,7 @@ impl Ranked {
 pub struct Row<'a> {
     /// Its number.
     pub index: usize,
-    /// Its logits, fp32 [vocab].
+    /// Its logits, fp32 \[vocab\].
     pub logits: &'a [f32],
     /// Its p.
     pub p: f32,

@@ -117,7 +117,7 @@ impl Nucleus {
     }
 }
 
-/// The certificate of `nucleus`, which is that of `logits` ([vocab]) at `p` (fp32). Costs nothing where binary64's
+/// The certificate of `nucleus`, which is that of `logits` (\[vocab\]) at `p` (fp32). Costs nothing where binary64's
 /// bounds suffice; otherwise some 50 microseconds for each distinct logit.
 #[must_use]
 pub fn certificate(logits: &[f32], p: f32, nucleus: &Nucleus) -> Certificate {
