@@ -15,7 +15,7 @@ use crate::matrix::Matrix;
 use crate::policy::{Policy, builtin};
 use crate::receipt::{self, Checked, Places, Statement};
 use crate::root::ProjectRoot;
-use crate::syntax::Source;
+use crate::syntax::{Issues, Source};
 use crate::text::sanitize;
 
 /// The most differences of a replay that are shown.
@@ -68,7 +68,7 @@ impl Verify {
 
         let (policy_file, policy) = self.policy(&root, &statement);
         let (matrix_file, matrix) = self.matrix(&root, &statement);
-        let limit = policy.as_ref().map_or(MAX_BYTES, |policy| *policy.limits.max_artifact_bytes);
+        let limit = policy.as_ref().map_or(MAX_BYTES, |policy: &Policy| *policy.limits.max_artifact_bytes);
         let mut checked = vec![policy_file, matrix_file];
         checked.extend(receipt::bound_files(&statement, &root, limit));
         let drifted: Vec<&Checked> = checked.iter().filter(|file| !file.holds()).collect();
@@ -77,7 +77,11 @@ impl Verify {
             text.push_str(&drift(file));
             exit = exit.max(ExitCode::Drift);
         }
-        if let (Some(policy), Some(matrix), true) = (&policy, &matrix, drifted.is_empty()) {
+        for undecoded in [policy.as_ref().err(), matrix.as_ref().err()].into_iter().flatten().flatten() {
+            let _ = writeln!(text, "undecodable   {}", sanitize(undecoded));
+            exit = exit.max(ExitCode::Stopped);
+        }
+        if let (Ok(policy), Ok(matrix), true) = (&policy, &matrix, drifted.is_empty()) {
             for inconsistency in receipt::inconsistencies(&statement, policy, matrix) {
                 let _ = writeln!(text, "inconsistent  {inconsistency}");
                 exit = exit.max(ExitCode::Drift);
@@ -88,7 +92,8 @@ impl Verify {
                 exit = exit.max(replay(&mut text, &statement, &run)?);
             }
         } else if self.replay {
-            text.push_str("replay        not evaluated: what the receipt binds is not there any more\n");
+            text.push_str("replay        not evaluated: what the receipt binds is not there, or does not decode\n");
+            exit = exit.max(ExitCode::Stopped);
         }
         let outcome = ExitCode::from(&statement);
         exit = exit.max(outcome);
@@ -144,22 +149,31 @@ impl Verify {
         found.ok_or_else(|| Failure::invocation("cli::no-root", "there is no project root here", help))
     }
 
-    fn policy(&self, root: &ProjectRoot, statement: &Statement) -> (Checked, Option<Policy>) {
+    fn policy(&self, root: &ProjectRoot, statement: &Statement) -> (Checked, Decoded<Policy>) {
         let binding = &statement.predicate.bindings.policy;
         let source = match builtin(&binding.file) {
             Some(source) if self.policy.is_none() => Ok(source),
             _ => read(root, self.policy.as_deref(), &binding.file),
         };
-        let policy = source.as_ref().ok().and_then(|source| Policy::read(source.clone()).ok());
-        (checked(&binding.file, binding.digest.sha256, &source), policy)
+        (checked(&binding.file, binding.digest.sha256, &source), decoded("policy", source, Policy::read))
     }
 
-    fn matrix(&self, root: &ProjectRoot, statement: &Statement) -> (Checked, Option<Matrix>) {
+    fn matrix(&self, root: &ProjectRoot, statement: &Statement) -> (Checked, Decoded<Matrix>) {
         let binding = &statement.predicate.bindings.case_matrix;
         let source = read(root, self.matrix.as_deref(), &binding.file);
-        let matrix = source.as_ref().ok().and_then(|source| Matrix::read(source.clone()).ok());
-        (checked(&binding.file, binding.digest.sha256, &source), matrix)
+        (checked(&binding.file, binding.digest.sha256, &source), decoded("matrix", source, Matrix::read))
     }
+}
+
+/// A bound file as what it should be; else why it is not, or nothing where there are no bytes: that is drift.
+type Decoded<T> = Result<T, Option<String>>;
+
+fn decoded<T>(kind: &str, source: Result<Source, String>, read: fn(Source) -> Result<T, Issues>) -> Decoded<T> {
+    read(source.map_err(|_| None)?).map_err(|issues| {
+        let first =
+            issues.list.first().map_or_else(String::new, |issue| format!(": {}: {}", issue.code, issue.message));
+        Some(format!("{} is no {kind}{first}", issues.source.name()))
+    })
 }
 
 fn read(root: &ProjectRoot, named: Option<&Path>, bound: &str) -> Result<Source, String> {

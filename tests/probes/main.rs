@@ -3,6 +3,7 @@
 mod project;
 mod scenarios;
 mod signals;
+mod verify;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,0 +1,53 @@
+//! `verify` against receipts that were written again, sealed and all.
+
+use std::fs;
+use std::process::Output;
+
+use nucleus_gate::digest::Sha256;
+use nucleus_gate::receipt::{self, Statement};
+
+use crate::everything;
+use crate::project::Project;
+
+const RECEIPT: &str = "nucleus-gate-receipt.json";
+
+/// A project with a passing receipt that says something else, its seal in order.
+fn resealed(change: impl FnOnce(&Project, &mut Statement)) -> Project {
+    let project = Project::new();
+    project.receipt();
+    let mut statement = receipt::open(&fs::read(project.path(RECEIPT)).unwrap()).unwrap();
+    change(&project, &mut statement);
+    statement.predicate.receipt_sha256 = None;
+    fs::write(project.path(RECEIPT), receipt::seal(&statement).unwrap()).unwrap();
+    project
+}
+
+#[track_caller]
+fn assert_says(output: &Output, exit: i32, part: &str) {
+    let said = everything(output);
+    assert_eq!(output.status.code(), Some(exit), "{said}");
+    assert!(said.contains(part), "no `{part}` in:\n{said}");
+}
+
+#[test]
+fn a_replay_that_cannot_run_is_no_pass() {
+    let whole = resealed(|_, _| {});
+    assert_says(&whole.run(&["verify", RECEIPT, "--replay"]), 0, "rows with the same executable, 0 differences");
+
+    let other = |project: &Project| {
+        fs::write(project.path("README.md"), "# Words").unwrap();
+        Sha256::of(b"# Words")
+    };
+    let policy = resealed(|project, statement| {
+        let policy = &mut statement.predicate.bindings.policy;
+        (policy.file, policy.digest.sha256) = ("README.md".to_owned(), other(project));
+    });
+    let matrix = resealed(|project, statement| {
+        let matrix = &mut statement.predicate.bindings.case_matrix;
+        (matrix.file, matrix.digest.sha256) = ("README.md".to_owned(), other(project));
+    });
+    for (project, kind) in [(policy, "policy"), (matrix, "matrix")] {
+        assert_says(&project.run(&["verify", RECEIPT]), 3, &format!("undecodable   README.md is no {kind}: "));
+        assert_says(&project.run(&["verify", RECEIPT, "--replay"]), 3, "replay        not evaluated");
+    }
+}
