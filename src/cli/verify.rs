@@ -13,7 +13,7 @@ use crate::fsio::read_bounded;
 use crate::gate::{self, ExitCode};
 use crate::matrix::Matrix;
 use crate::policy::{Policy, builtin};
-use crate::receipt::{self, Checked, Places, Statement};
+use crate::receipt::{self, Checked, FreezeBinding, Places, Statement};
 use crate::root::ProjectRoot;
 use crate::syntax::{Issues, Source};
 use crate::text::sanitize;
@@ -23,9 +23,10 @@ const MAX_SHOWN: usize = 20;
 
 /// Verify a receipt: everything that it binds still has those bytes
 ///
-/// Exit codes: 5 where the receipt was changed, is not signed by the given key, or something that it binds has drifted; 3
-/// where it cannot be read; else the exit code of the run that it is of. So 0 means: authentic, unchanged, complete, and
-/// a pass.
+/// Exit codes: 5 where the receipt was changed, is not signed by the given key, is of a run of files that were not frozen,
+/// or something that it binds has drifted; 3 where it, or what it binds, cannot be read, or a replay could not run; else the
+/// exit code of the run that it is of. So 0 means: unchanged since it was sealed (with --key: by that key's owner),
+/// complete, and a pass of frozen files.
 #[derive(Debug, clap::Args)]
 pub(super) struct Verify {
     /// The receipt, or its signed envelope (.dsse.json)
@@ -33,6 +34,9 @@ pub(super) struct Verify {
     /// Demand a signature of this public key (Ed25519, PEM)
     #[arg(long, value_name = "PUB")]
     key: Option<PathBuf>,
+    /// Accept the receipt of a run whose policy or matrix was not frozen
+    #[arg(long)]
+    allow_unfrozen: bool,
     /// Evaluate everything again, and compare every fact of every row
     #[arg(long)]
     replay: bool,
@@ -64,7 +68,7 @@ impl Verify {
         })?;
         let root = self.root()?;
         let mut text = heading(&statement, &payload, signer.as_ref());
-        let mut exit = ExitCode::Passed;
+        let mut exit = self.freeze(&mut text, &statement.predicate.bindings.freeze);
 
         let (policy_file, policy) = self.policy(&root, &statement);
         let (matrix_file, matrix) = self.matrix(&root, &statement);
@@ -88,8 +92,10 @@ impl Verify {
             }
             if self.replay {
                 let context = gate::Context { root: &root, started, selection: None };
-                let run = gate::run(policy, matrix, &context);
-                exit = exit.max(replay(&mut text, &statement, &run)?);
+                let mut run = gate::run(policy, matrix, &context);
+                let places = places(&statement);
+                run.freeze = load::freeze(&root, policy, matrix, &places)?;
+                exit = exit.max(replay(&mut text, &statement, &run, &places)?);
             }
         } else if self.replay {
             text.push_str("replay        not evaluated: what the receipt binds is not there, or does not decode\n");
@@ -138,6 +144,23 @@ impl Verify {
             }
             (None, Err(_)) => Ok((bytes, None)),
         }
+    }
+
+    /// Whether the run was of frozen files: a receipt of any other is accepted on demand alone.
+    fn freeze(&self, text: &mut String, freeze: &FreezeBinding) -> ExitCode {
+        let why = freeze.why.as_deref().map_or_else(String::new, |why| format!(": {why}"));
+        let (frozen, said) = match (freeze.state.as_str(), &freeze.lock_sha256) {
+            ("frozen", Some(lock)) => (true, format!("frozen, by the lock {lock}")),
+            ("frozen", None) => (false, "said to be frozen, and no lock is named".to_owned()),
+            (state, _) => (false, format!("{state}{why}")),
+        };
+        let accepted = if frozen || !self.allow_unfrozen { "" } else { " (accepted: --allow-unfrozen)" };
+        let _ = writeln!(text, "freeze        {}{accepted}", sanitize(&said));
+        if frozen || self.allow_unfrozen {
+            return ExitCode::Passed;
+        }
+        text.push_str("  refused     the run was not of frozen files; --allow-unfrozen accepts it all the same\n");
+        ExitCode::Drift
     }
 
     fn root(&self) -> Result<ProjectRoot, Failure> {
@@ -214,12 +237,17 @@ fn drift(file: &Checked) -> String {
     format!("drifted       {}\n  bound       {bound}\n  found       {found}\n", sanitize(&file.what))
 }
 
+/// Where the receipt says that policy and matrix are: there the lock must list them.
+fn places(statement: &Statement) -> Places {
+    let bindings = &statement.predicate.bindings;
+    Places { policy: bindings.policy.file.clone(), matrix: bindings.case_matrix.file.clone() }
+}
+
 /// Compares the receipt with a second run. Another evaluator may well come to the same facts.
-fn replay(text: &mut String, statement: &Statement, run: &gate::Run) -> Result<ExitCode, Failure> {
+fn replay(text: &mut String, statement: &Statement, run: &gate::Run, places: &Places) -> Result<ExitCode, Failure> {
     let here = evaluator()?;
     let bindings = &statement.predicate.bindings;
-    let places = Places { policy: bindings.policy.file.clone(), matrix: bindings.case_matrix.file.clone() };
-    let again = receipt::statement(run, &here, &places);
+    let again = receipt::statement(run, &here, places);
     let differences = receipt::differences(statement, &again).map_err(|error| Failure::internal(error.to_string()))?;
     let rows: usize = again.predicate.cases.iter().map(|case| case.rows.len()).sum();
     let with = if here.sha256 == bindings.evaluator.digest.sha256 { "the same" } else { "another" };

@@ -1,13 +1,14 @@
 //! `verify` against receipts that were written again, sealed and all.
 
 use std::fs;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use nucleus_gate::digest::Sha256;
+use nucleus_gate::policy::LOCK_PATH;
 use nucleus_gate::receipt::{self, Statement};
 
 use crate::everything;
-use crate::project::Project;
+use crate::project::{MATRIX, Project};
 
 const RECEIPT: &str = "nucleus-gate-receipt.json";
 
@@ -50,4 +51,40 @@ fn a_replay_that_cannot_run_is_no_pass() {
         assert_says(&project.run(&["verify", RECEIPT]), 3, &format!("undecodable   README.md is no {kind}: "));
         assert_says(&project.run(&["verify", RECEIPT, "--replay"]), 3, "replay        not evaluated");
     }
+}
+
+/// The same `verify` call, with what [`Project::run`] adds left out.
+fn strictly(project: &Project, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nucleus-gate"));
+    command.arg("verify").arg(RECEIPT).args(arguments).current_dir(project.path("")).output().unwrap()
+}
+
+#[test]
+fn a_receipt_of_what_was_not_frozen_is_accepted_on_demand_alone() {
+    let project = Project::new();
+    project.receipt();
+    assert_says(&strictly(&project, &[]), 5, "freeze        no-lock");
+    assert_says(&strictly(&project, &["--allow-unfrozen"]), 0, "accepted: --allow-unfrozen");
+
+    assert_eq!(project.run(&["policy", "freeze"]).status.code(), Some(0));
+    assert_eq!(project.run(&["check", "--matrix", MATRIX, "--replace"]).status.code(), Some(0));
+    assert_says(&strictly(&project, &["--replay"]), 0, "freeze        frozen, by the lock ");
+    project.edit(MATRIX, "matrix \"m\"", "matrix  \"m\"");
+    assert_eq!(project.run(&["check", "--matrix", MATRIX, "--replace", "--unfrozen"]).status.code(), Some(0));
+    assert_says(&strictly(&project, &[]), 5, "freeze        unfrozen: matrix matrices/m.kdl is not the frozen one");
+}
+
+#[test]
+fn a_replay_compares_the_freeze() {
+    let project = Project::new();
+    assert_eq!(project.run(&["policy", "freeze"]).status.code(), Some(0));
+    project.receipt();
+    assert_says(&strictly(&project, &["--replay"]), 0, " 0 differences");
+    let lock = fs::read(project.path(LOCK_PATH)).unwrap();
+    fs::remove_file(project.path(LOCK_PATH)).unwrap();
+    assert_says(&strictly(&project, &["--replay"]), 5, "differs     bindings freeze lockSha256");
+    fs::write(project.path(LOCK_PATH), lock).unwrap();
+    fs::copy(project.path(MATRIX), project.path("matrices/n.kdl")).unwrap();
+    assert_eq!(project.run(&["policy", "freeze"]).status.code(), Some(0));
+    assert_says(&strictly(&project, &["--replay"]), 5, "differs     bindings freeze lockSha256");
 }
