@@ -73,6 +73,12 @@ impl ProjectRoot {
         folder.ancestors().find(|folder| folder.join("policies").is_dir()).map(|folder| Self(folder.to_owned()))
     }
 
+    /// Whether there is a `policies` in it, whatever it is.
+    #[must_use]
+    pub fn has_policies(&self) -> bool {
+        self.0.join("policies").symlink_metadata().is_ok()
+    }
+
     /// The root folder, absolute and without links.
     #[must_use]
     pub fn path(&self) -> &Path {
