@@ -54,6 +54,11 @@ impl Files {
         let base = self.base()?;
         let policy = self.policy(base.as_ref(), default_policy);
         let matrix = match (&self.matrix, &base) {
+            (Some(path), Some(base)) if path.exists() && !base.holds(path) => {
+                let message = format!("{} lies outside the project root {}", path.display(), shown(base.path()));
+                let help = "copy it there, or name the folder where its paths begin with --root DIR";
+                return Err(Failure::invocation("cli::matrix-outside-root", message, help));
+            }
             (Some(path), _) => read_matrix(path),
             (None, Some(base)) => read_matrix(&base.path().join(default_matrix)),
             (None, None) => Err(Failure::invocation(
@@ -105,10 +110,11 @@ impl Files {
             })?;
             return Ok(Some(root));
         }
-        Ok(match &self.matrix {
+        let found = match &self.matrix {
             Some(matrix) => ProjectRoot::above(matrix),
             None => ProjectRoot::around(Path::new(".")),
-        })
+        };
+        found.map(outermost).transpose()
     }
 
     fn policy(&self, base: Option<&ProjectRoot>, default: &str) -> Result<Policy, Failure> {
@@ -126,6 +132,14 @@ impl Files {
         };
         Policy::read(source).map_err(|issues| Failure::Issues(vec![issues]))
     }
+}
+
+/// A root that nobody named must not lie inside a project with a lock: its files would escape that lock.
+pub(super) fn outermost(root: ProjectRoot) -> Result<ProjectRoot, Failure> {
+    let Some(around) = root.locked_around() else { return Ok(root) };
+    let message =
+        format!("{} holds policies/, and lies inside {}, which has a lock", shown(root.path()), shown(around));
+    Err(Failure::invocation("cli::nested-root", message, "name the one that is meant with --root DIR"))
 }
 
 pub(super) fn read_matrix(path: &Path) -> Result<Matrix, Failure> {

@@ -169,7 +169,8 @@ impl Verify {
             None => ProjectRoot::around(Path::new(".")),
         };
         let help = "name the folder that holds policies/ and matrices/ with --root DIR";
-        found.ok_or_else(|| Failure::invocation("cli::no-root", "there is no project root here", help))
+        let root = found.ok_or_else(|| Failure::invocation("cli::no-root", "there is no project root here", help))?;
+        if self.root.is_some() { Ok(root) } else { load::outermost(root) }
     }
 
     fn policy(&self, root: &ProjectRoot, statement: &Statement) -> (Checked, Decoded<Policy>) {

@@ -203,6 +203,28 @@ fn a_default_policy_that_is_gone_is_not_replaced_by_the_one_in_the_program() {
 }
 
 #[test]
+fn a_matrix_does_not_escape_the_lock() {
+    let (folder, other) = (copy(), copy());
+    let (folder, other) = (folder.path(), other.path());
+    let matrix = "matrices/vllm-large-logit-fix.kdl";
+    assert_eq!(run(folder, &["policy", "freeze"]).0, 0);
+    let check = |matrix: &str, more: &[&str]| {
+        run(folder, &[&["check", "--case", "normal-1024", "--matrix", matrix], more].concat())
+    };
+    assert_eq!(check(matrix, &[]).0, 3);
+    std::os::unix::fs::symlink(other.join(matrix), folder.join("matrices/link.kdl")).unwrap();
+    let (exit, text) = check("matrices/link.kdl", &[]);
+    assert_eq!(exit, 2);
+    assert_holds(&text, &["cli::matrix-outside-root"]);
+
+    std::fs::create_dir(folder.join("matrices/policies")).unwrap();
+    let (exit, text) = check(matrix, &[]);
+    assert_eq!(exit, 2);
+    assert_holds(&text, &["cli::nested-root"]);
+    assert_eq!(check(matrix, &["--root", "."]).0, 3);
+}
+
+#[test]
 fn an_unfrozen_run_says_so_in_its_receipt() {
     let folder = copy();
     let folder = folder.path();
