@@ -56,6 +56,9 @@ impl Verify {
         let started = Instant::now();
         let (payload, signer) = self.authentic()?;
         let statement = receipt::open(&payload).map_err(|error| {
+            if receipt::is_test_result(&payload) {
+                return self.test_result();
+            }
             let help = "fetch the receipt again from where it was written";
             match error {
                 receipt::ReceiptError::NotCanonical | receipt::ReceiptError::Altered { .. } => {
@@ -146,6 +149,16 @@ impl Verify {
         }
     }
 
+    /// The call names the test result that lies beside a receipt.
+    fn test_result(&self) -> Failure {
+        let name = self.receipt.display().to_string();
+        let message =
+            format!("{name} is the test result of a run, not its receipt: it binds too little to be verified");
+        let receipt = name.replace(".test-result.", ".");
+        let help = if receipt == name { "name the receipt beside it".to_owned() } else { format!("verify {receipt}") };
+        Failure::stopped("receipt::test-result", message, help)
+    }
+
     /// Whether the run was of frozen files: a receipt of any other is accepted on demand alone.
     fn freeze(&self, text: &mut String, freeze: &FreezeBinding) -> ExitCode {
         let why = freeze.why.as_deref().map_or_else(String::new, |why| format!(": {why}"));
@@ -214,7 +227,7 @@ fn checked(what: &str, bound: Sha256, source: &Result<Source, String>) -> Checke
 
 fn heading(statement: &Statement, payload: &[u8], signer: Option<&Sha256>) -> String {
     let evaluator = &statement.predicate.bindings.evaluator;
-    let mut text = format!("receipt       {}, unchanged\n", Sha256::of(payload));
+    let mut text = format!("receipt       {}, unchanged since it was sealed\n", Sha256::of(payload));
     let _ = match signer {
         Some(key) => writeln!(text, "signature     verifies with key {key}"),
         None => writeln!(text, "signature     not asked for: whoever wrote the receipt is not known (--key PUB)"),

@@ -23,7 +23,7 @@ pub use statement::{
     FreezeBinding, Harness, InputFile, OracleBinding, PREDICATE_TYPE, Patch, Predicate, Report, Row, RowOracle,
     RowSubject, Rule, SCHEMA_VERSION, STATEMENT_TYPE, Statement, StopReason, SubjectBinding, Violation,
 };
-pub use test_result::{PREDICATE_TYPE as TEST_RESULT_TYPE, test_result};
+pub use test_result::{PREDICATE_TYPE as TEST_RESULT_TYPE, is_test_result, test_result};
 pub use verify::{Checked, bound_files};
 
 use crate::gate::Run;

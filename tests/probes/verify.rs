@@ -88,3 +88,20 @@ fn a_replay_compares_the_freeze() {
     assert_eq!(project.run(&["policy", "freeze"]).status.code(), Some(0));
     assert_says(&strictly(&project, &["--replay"]), 5, "differs     bindings freeze lockSha256");
 }
+
+#[test]
+fn a_receipt_that_binds_less_than_its_matrix_is_inconsistent() {
+    let less = resealed(|_, statement| statement.predicate.cases.iter_mut().for_each(|case| case.file = None));
+    fs::write(less.path("inputs/filed.safetensors"), "other bytes").unwrap();
+    assert_says(&less.run(&["verify", RECEIPT]), 5, "inconsistent  case filed: its input file is not the one");
+}
+
+#[test]
+fn a_test_result_is_named_as_what_it_is() {
+    let project = Project::new();
+    project.receipt();
+    let output = project.run(&["verify", "nucleus-gate-receipt.test-result.json"]);
+    assert_says(&output, 3, "is the test result of a run, not its receipt");
+    assert_says(&output, 3, "help: verify nucleus-gate-receipt.json");
+    assert_says(&project.run(&["verify", RECEIPT]), 0, "unchanged since it was sealed");
+}
