@@ -3,8 +3,8 @@
 #
 #   docs/verify-receipt.sh ENVELOPE PUBLIC-KEY      in the project root
 #
-# Exit codes: 0 an authentic, complete pass whose every bound file is here unchanged; 1 authentic, but no pass; 5 not
-# authentic, or a bound file has drifted; 2 wrong invocation.
+# Exit codes: 0 an authentic, complete pass of frozen files, each of which is here unchanged; 1 authentic, but no pass; 5
+# not authentic, a bound file has drifted, or policy and matrix were not the frozen ones; 2 wrong invocation.
 set -euo pipefail
 [ $# -eq 2 ] || { echo "usage: $0 ENVELOPE PUBLIC-KEY" >&2; exit 2; }
 scratch=$(mktemp -d)
@@ -37,6 +37,10 @@ jq -r '.predicate
 sha256sum --quiet --strict --check "$scratch/files" || refuse "a bound file has drifted"
 echo "authentic: $(wc -l < "$scratch/files") files as bound"
 
+jq -r '.predicate.bindings.freeze | "freeze: \(.state)\(if .why then ": " + .why else "" end)"' "$scratch/payload" \
+    | tr -d '\000-\010\013-\037\177'
+jq -e '.predicate.bindings.freeze | .state == "frozen" and .lockSha256 != null' "$scratch/payload" > "$scratch/out" \
+    || refuse "the run was not of frozen files"
 jq -r '.predicate | "execution \(.execution.status), decision \(.decision)"' "$scratch/payload"
 jq -e '.predicate | .execution.status == "complete" and .decision == "pass" and (.violations | length) == 0' \
     "$scratch/payload" > "$scratch/out"

@@ -1,7 +1,7 @@
 //! The project root, and the only way to turn a path that a file names into one that may be opened.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The folder that every path named in a matrix or a lock is relative to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,10 +60,32 @@ impl ProjectRoot {
         folder.canonicalize().map(Self)
     }
 
-    /// The nearest folder above `file` that holds `policies/`, or `None`.
+    /// The nearest folder above `file`, as it is written, that holds `policies/`, or `None`. Links on the way are not
+    /// followed: a link to another project's file does not move the root there.
     #[must_use]
     pub fn above(file: &Path) -> Option<Self> {
-        Self::around(file.canonicalize().ok()?.parent()?)
+        let mut folder = PathBuf::new();
+        for part in std::path::absolute(file).ok()?.parent()?.components() {
+            match part {
+                // Whatever link this leaves, the file must lie inside the root all the same: see `holds`.
+                Component::ParentDir => drop(folder.pop()),
+                part => folder.push(part),
+            }
+        }
+        folder.ancestors().find(|folder| folder.join("policies").is_dir()).and_then(|folder| Self::at(folder).ok())
+    }
+
+    /// Whether the existing `file` lies inside the root, all links followed.
+    #[must_use]
+    pub fn holds(&self, file: &Path) -> bool {
+        file.canonicalize().is_ok_and(|file| file.starts_with(&self.0))
+    }
+
+    /// The nearest folder around this root that has a lock: whose files would escape it, if this were the root.
+    #[must_use]
+    pub fn locked_around(&self) -> Option<&Path> {
+        let locked = |folder: &&Path| folder.join(crate::policy::LOCK_PATH).symlink_metadata().is_ok();
+        self.0.ancestors().skip(1).find(locked)
     }
 
     /// The nearest folder that holds `policies/`, `folder` itself or one above it, or `None`.
@@ -71,6 +93,12 @@ impl ProjectRoot {
     pub fn around(folder: &Path) -> Option<Self> {
         let folder = folder.canonicalize().ok()?;
         folder.ancestors().find(|folder| folder.join("policies").is_dir()).map(|folder| Self(folder.to_owned()))
+    }
+
+    /// Whether there is a `policies` in it, whatever it is.
+    #[must_use]
+    pub fn has_policies(&self) -> bool {
+        self.0.join("policies").symlink_metadata().is_ok()
     }
 
     /// The root folder, absolute and without links.
@@ -130,6 +158,29 @@ mod tests {
         std::os::unix::fs::symlink(inner.join("matrices"), inner.join("within")).unwrap();
         assert_eq!(code(&root, "link"), "path-leaves-root");
         assert_eq!(root.resolve("within/m.kdl").unwrap(), root.path().join("matrices/m.kdl"));
+    }
+
+    #[test]
+    fn a_link_or_a_nested_folder_does_not_move_the_root_off_a_lock() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = |name: &str| outer.path().join(name);
+        for name in ["a/policies", "a/matrices/policies", "b/policies", "b/matrices"] {
+            fs::create_dir_all(folder(name)).unwrap();
+        }
+        for name in ["a/m.kdl", "a/matrices/m.kdl", "b/matrices/m.kdl", "a/policies/nucleus-gate.lock"] {
+            fs::write(folder(name), "x").unwrap();
+        }
+        let a = ProjectRoot::at(&folder("a")).unwrap();
+        std::os::unix::fs::symlink(folder("b/matrices/m.kdl"), folder("a/link.kdl")).unwrap();
+        std::os::unix::fs::symlink(folder("b/matrices"), folder("a/elsewhere")).unwrap();
+        for file in ["a/link.kdl", "a/elsewhere/m.kdl", "a/elsewhere/../elsewhere/m.kdl"] {
+            assert_eq!(ProjectRoot::above(&folder(file)), Some(a.clone()), "{file}");
+            assert!(!a.holds(&folder(file)), "{file}");
+        }
+        assert!(a.holds(&folder("a/m.kdl")) && !a.holds(&folder("a/absent")));
+        assert_eq!(a.locked_around(), None);
+        let nested = ProjectRoot::above(&folder("a/matrices/m.kdl")).unwrap();
+        assert_eq!(nested.locked_around(), Some(a.path()));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(super) struct Check {
     files: Files,
     #[command(flatten)]
     reporting: Reporting,
-    /// Judge a policy or matrix that is not the frozen one; the report and the receipt say so
+    /// Judge a policy or matrix that is not the frozen one, or a project without a lock; the report and the receipt say so
     #[arg(long)]
     unfrozen: bool,
     /// Refuse any policy but the one with this SHA-256
@@ -53,14 +53,11 @@ impl Check {
             let help = "use the expected policy, or review the change and pin its hash";
             return Err(Failure::drift("lock::other-policy", message, help));
         }
-        match freeze {
-            Freeze::Unfrozen(files) if !self.unfrozen => {
-                let code = files.first().map_or("lock::changed", |(_, why)| why.code());
-                let help = "restore the frozen file; or review the change with `nucleus-gate policy diff`, then freeze it \
-                            with `nucleus-gate policy freeze`; --unfrozen judges it all the same, and says so";
-                Err(Failure::drift(code, freeze.complaint().unwrap_or_default(), help))
+        match (freeze.refusal(), freeze.complaint()) {
+            (Some(refusal), Some(complaint)) if !self.unfrozen => {
+                Err(Failure::drift(refusal.code, complaint, refusal.help))
             }
-            Freeze::Unfrozen(_) | Freeze::Frozen(_) | Freeze::NoLock => Ok(()),
+            _ => Ok(()),
         }
     }
 }

@@ -54,6 +54,11 @@ impl Files {
         let base = self.base()?;
         let policy = self.policy(base.as_ref(), default_policy);
         let matrix = match (&self.matrix, &base) {
+            (Some(path), Some(base)) if path.exists() && !base.holds(path) => {
+                let message = format!("{} lies outside the project root {}", path.display(), shown(base.path()));
+                let help = "copy it there, or name the folder where its paths begin with --root DIR";
+                return Err(Failure::invocation("cli::matrix-outside-root", message, help));
+            }
             (Some(path), _) => read_matrix(path),
             (None, Some(base)) => read_matrix(&base.path().join(default_matrix)),
             (None, None) => Err(Failure::invocation(
@@ -105,10 +110,11 @@ impl Files {
             })?;
             return Ok(Some(root));
         }
-        Ok(match &self.matrix {
+        let found = match &self.matrix {
             Some(matrix) => ProjectRoot::above(matrix),
             None => ProjectRoot::around(Path::new(".")),
-        })
+        };
+        found.map(outermost).transpose()
     }
 
     fn policy(&self, base: Option<&ProjectRoot>, default: &str) -> Result<Policy, Failure> {
@@ -119,12 +125,21 @@ impl Files {
                 Failure::invocation("cli::unknown-builtin", format!("there is no {name}"), format!("there are: {help}"))
             })?,
             (Some(path), _) => read(Path::new(path))?,
-            (None, Some(shipped)) if shipped.exists() => read(&shipped)?,
+            // A project has its own policies: the one in this program may be another.
+            (None, Some(shipped)) if base.is_some_and(ProjectRoot::has_policies) => read(&shipped)?,
             (None, _) => builtin(&format!("builtin:{default}"))
                 .ok_or_else(|| Failure::internal(format!("the policy {default} is not part of this binary")))?,
         };
         Policy::read(source).map_err(|issues| Failure::Issues(vec![issues]))
     }
+}
+
+/// A root that nobody named must not lie inside a project with a lock: its files would escape that lock.
+pub(super) fn outermost(root: ProjectRoot) -> Result<ProjectRoot, Failure> {
+    let Some(around) = root.locked_around() else { return Ok(root) };
+    let message =
+        format!("{} holds policies/, and lies inside {}, which has a lock", shown(root.path()), shown(around));
+    Err(Failure::invocation("cli::nested-root", message, "name the one that is meant with --root DIR"))
 }
 
 pub(super) fn read_matrix(path: &Path) -> Result<Matrix, Failure> {
@@ -152,10 +167,14 @@ pub(super) fn places(root: &ProjectRoot, policy: &Policy, matrix: &Matrix) -> Pl
 /// Holds both files to the project's lock, if it has one.
 pub(super) fn freeze(root: &ProjectRoot, policy: &Policy, matrix: &Matrix, places: &Places) -> Result<Freeze, Failure> {
     let path = root.path().join(LOCK_PATH);
-    if !path.exists() {
-        return Ok(Freeze::NoLock);
+    // Only a name that is not there means that there is no lock: a link to nowhere, or what cannot be looked at, does not.
+    match std::fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Freeze::NoLock),
+        Err(error) => return Err(unreadable_lock(&error.to_string())),
+        Ok(_) => {}
     }
-    let lock = Lock::read(read(&path)?).map_err(|issues| Failure::Issues(vec![issues]))?;
+    let source = read(&path).map_err(|failure| unreadable_lock(&failure.message()))?;
+    let lock = Lock::read(source).map_err(|issues| Failure::Issues(vec![issues]))?;
     if !lock.is_whole() {
         let message = format!("{LOCK_PATH} is not as it was written: a line of it was changed by hand");
         let help = "restore it; or review what it freezes, and write it with: nucleus-gate policy freeze";
@@ -170,6 +189,15 @@ pub(super) fn freeze(root: &ProjectRoot, policy: &Policy, matrix: &Matrix, place
         (Frozen::Matrix, places.matrix.clone(), matrix.source.sha256()),
     ];
     Ok(Freeze::of(Some(&lock), &files))
+}
+
+fn unreadable_lock(why: &str) -> Failure {
+    let message = format!("{LOCK_PATH} cannot be read: {why}");
+    Failure::drift(
+        "lock::unreadable",
+        message,
+        "restore it; or review what it freezes, and run: nucleus-gate policy freeze",
+    )
 }
 
 /// Where a file lies as a receipt says it: relative to the root, wherever the call was made.

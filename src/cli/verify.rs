@@ -13,9 +13,9 @@ use crate::fsio::read_bounded;
 use crate::gate::{self, ExitCode};
 use crate::matrix::Matrix;
 use crate::policy::{Policy, builtin};
-use crate::receipt::{self, Checked, Places, Statement};
+use crate::receipt::{self, Checked, FreezeBinding, Places, Statement};
 use crate::root::ProjectRoot;
-use crate::syntax::Source;
+use crate::syntax::{Issues, Source};
 use crate::text::sanitize;
 
 /// The most differences of a replay that are shown.
@@ -23,9 +23,10 @@ const MAX_SHOWN: usize = 20;
 
 /// Verify a receipt: everything that it binds still has those bytes
 ///
-/// Exit codes: 5 where the receipt was changed, is not signed by the given key, or something that it binds has drifted; 3
-/// where it cannot be read; else the exit code of the run that it is of. So 0 means: authentic, unchanged, complete, and
-/// a pass.
+/// Exit codes: 5 where the receipt was changed, is not signed by the given key, is of a run of files that were not frozen,
+/// or something that it binds has drifted; 3 where it, or what it binds, cannot be read, or a replay could not run; else the
+/// exit code of the run that it is of. So 0 means: unchanged since it was sealed (with --key: by that key's owner),
+/// complete, and a pass of frozen files.
 #[derive(Debug, clap::Args)]
 pub(super) struct Verify {
     /// The receipt, or its signed envelope (.dsse.json)
@@ -33,6 +34,9 @@ pub(super) struct Verify {
     /// Demand a signature of this public key (Ed25519, PEM)
     #[arg(long, value_name = "PUB")]
     key: Option<PathBuf>,
+    /// Accept the receipt of a run whose policy or matrix was not frozen
+    #[arg(long)]
+    allow_unfrozen: bool,
     /// Evaluate everything again, and compare every fact of every row
     #[arg(long)]
     replay: bool,
@@ -52,6 +56,9 @@ impl Verify {
         let started = Instant::now();
         let (payload, signer) = self.authentic()?;
         let statement = receipt::open(&payload).map_err(|error| {
+            if receipt::is_test_result(&payload) {
+                return self.test_result();
+            }
             let help = "fetch the receipt again from where it was written";
             match error {
                 receipt::ReceiptError::NotCanonical | receipt::ReceiptError::Altered { .. } => {
@@ -64,11 +71,11 @@ impl Verify {
         })?;
         let root = self.root()?;
         let mut text = heading(&statement, &payload, signer.as_ref());
-        let mut exit = ExitCode::Passed;
+        let mut exit = self.freeze(&mut text, &statement.predicate.bindings.freeze);
 
         let (policy_file, policy) = self.policy(&root, &statement);
         let (matrix_file, matrix) = self.matrix(&root, &statement);
-        let limit = policy.as_ref().map_or(MAX_BYTES, |policy| *policy.limits.max_artifact_bytes);
+        let limit = policy.as_ref().map_or(MAX_BYTES, |policy: &Policy| *policy.limits.max_artifact_bytes);
         let mut checked = vec![policy_file, matrix_file];
         checked.extend(receipt::bound_files(&statement, &root, limit));
         let drifted: Vec<&Checked> = checked.iter().filter(|file| !file.holds()).collect();
@@ -77,18 +84,25 @@ impl Verify {
             text.push_str(&drift(file));
             exit = exit.max(ExitCode::Drift);
         }
-        if let (Some(policy), Some(matrix), true) = (&policy, &matrix, drifted.is_empty()) {
+        for undecoded in [policy.as_ref().err(), matrix.as_ref().err()].into_iter().flatten().flatten() {
+            let _ = writeln!(text, "undecodable   {}", sanitize(undecoded));
+            exit = exit.max(ExitCode::Stopped);
+        }
+        if let (Ok(policy), Ok(matrix), true) = (&policy, &matrix, drifted.is_empty()) {
             for inconsistency in receipt::inconsistencies(&statement, policy, matrix) {
                 let _ = writeln!(text, "inconsistent  {inconsistency}");
                 exit = exit.max(ExitCode::Drift);
             }
             if self.replay {
                 let context = gate::Context { root: &root, started, selection: None };
-                let run = gate::run(policy, matrix, &context);
-                exit = exit.max(replay(&mut text, &statement, &run)?);
+                let mut run = gate::run(policy, matrix, &context);
+                let places = places(&statement);
+                run.freeze = load::freeze(&root, policy, matrix, &places)?;
+                exit = exit.max(replay(&mut text, &statement, &run, &places)?);
             }
         } else if self.replay {
-            text.push_str("replay        not evaluated: what the receipt binds is not there any more\n");
+            text.push_str("replay        not evaluated: what the receipt binds is not there, or does not decode\n");
+            exit = exit.max(ExitCode::Stopped);
         }
         let outcome = ExitCode::from(&statement);
         exit = exit.max(outcome);
@@ -135,31 +149,68 @@ impl Verify {
         }
     }
 
+    /// The call names the test result that lies beside a receipt.
+    fn test_result(&self) -> Failure {
+        let name = self.receipt.display().to_string();
+        let message =
+            format!("{name} is the test result of a run, not its receipt: it binds too little to be verified");
+        let receipt = name.replace(".test-result.", ".");
+        let help = if receipt == name { "name the receipt beside it".to_owned() } else { format!("verify {receipt}") };
+        Failure::stopped("receipt::test-result", message, help)
+    }
+
+    /// Whether the run was of frozen files: a receipt of any other is accepted on demand alone.
+    fn freeze(&self, text: &mut String, freeze: &FreezeBinding) -> ExitCode {
+        let why = freeze.why.as_deref().map_or_else(String::new, |why| format!(": {why}"));
+        let (frozen, said) = match (freeze.state.as_str(), &freeze.lock_sha256) {
+            ("frozen", Some(lock)) => (true, format!("frozen, by the lock {lock}")),
+            ("frozen", None) => (false, "said to be frozen, and no lock is named".to_owned()),
+            (state, _) => (false, format!("{state}{why}")),
+        };
+        let accepted = if frozen || !self.allow_unfrozen { "" } else { " (accepted: --allow-unfrozen)" };
+        let _ = writeln!(text, "freeze        {}{accepted}", sanitize(&said));
+        if frozen || self.allow_unfrozen {
+            return ExitCode::Passed;
+        }
+        text.push_str("  refused     the run was not of frozen files; --allow-unfrozen accepts it all the same\n");
+        ExitCode::Drift
+    }
+
     fn root(&self) -> Result<ProjectRoot, Failure> {
         let found = match &self.root {
             Some(root) => ProjectRoot::at(root).ok(),
             None => ProjectRoot::around(Path::new(".")),
         };
         let help = "name the folder that holds policies/ and matrices/ with --root DIR";
-        found.ok_or_else(|| Failure::invocation("cli::no-root", "there is no project root here", help))
+        let root = found.ok_or_else(|| Failure::invocation("cli::no-root", "there is no project root here", help))?;
+        if self.root.is_some() { Ok(root) } else { load::outermost(root) }
     }
 
-    fn policy(&self, root: &ProjectRoot, statement: &Statement) -> (Checked, Option<Policy>) {
+    fn policy(&self, root: &ProjectRoot, statement: &Statement) -> (Checked, Decoded<Policy>) {
         let binding = &statement.predicate.bindings.policy;
         let source = match builtin(&binding.file) {
             Some(source) if self.policy.is_none() => Ok(source),
             _ => read(root, self.policy.as_deref(), &binding.file),
         };
-        let policy = source.as_ref().ok().and_then(|source| Policy::read(source.clone()).ok());
-        (checked(&binding.file, binding.digest.sha256, &source), policy)
+        (checked(&binding.file, binding.digest.sha256, &source), decoded("policy", source, Policy::read))
     }
 
-    fn matrix(&self, root: &ProjectRoot, statement: &Statement) -> (Checked, Option<Matrix>) {
+    fn matrix(&self, root: &ProjectRoot, statement: &Statement) -> (Checked, Decoded<Matrix>) {
         let binding = &statement.predicate.bindings.case_matrix;
         let source = read(root, self.matrix.as_deref(), &binding.file);
-        let matrix = source.as_ref().ok().and_then(|source| Matrix::read(source.clone()).ok());
-        (checked(&binding.file, binding.digest.sha256, &source), matrix)
+        (checked(&binding.file, binding.digest.sha256, &source), decoded("matrix", source, Matrix::read))
     }
+}
+
+/// A bound file as what it should be; else why it is not, or nothing where there are no bytes: that is drift.
+type Decoded<T> = Result<T, Option<String>>;
+
+fn decoded<T>(kind: &str, source: Result<Source, String>, read: fn(Source) -> Result<T, Issues>) -> Decoded<T> {
+    read(source.map_err(|_| None)?).map_err(|issues| {
+        let first =
+            issues.list.first().map_or_else(String::new, |issue| format!(": {}: {}", issue.code, issue.message));
+        Some(format!("{} is no {kind}{first}", issues.source.name()))
+    })
 }
 
 fn read(root: &ProjectRoot, named: Option<&Path>, bound: &str) -> Result<Source, String> {
@@ -176,7 +227,7 @@ fn checked(what: &str, bound: Sha256, source: &Result<Source, String>) -> Checke
 
 fn heading(statement: &Statement, payload: &[u8], signer: Option<&Sha256>) -> String {
     let evaluator = &statement.predicate.bindings.evaluator;
-    let mut text = format!("receipt       {}, unchanged\n", Sha256::of(payload));
+    let mut text = format!("receipt       {}, unchanged since it was sealed\n", Sha256::of(payload));
     let _ = match signer {
         Some(key) => writeln!(text, "signature     verifies with key {key}"),
         None => writeln!(text, "signature     not asked for: whoever wrote the receipt is not known (--key PUB)"),
@@ -200,12 +251,17 @@ fn drift(file: &Checked) -> String {
     format!("drifted       {}\n  bound       {bound}\n  found       {found}\n", sanitize(&file.what))
 }
 
+/// Where the receipt says that policy and matrix are: there the lock must list them.
+fn places(statement: &Statement) -> Places {
+    let bindings = &statement.predicate.bindings;
+    Places { policy: bindings.policy.file.clone(), matrix: bindings.case_matrix.file.clone() }
+}
+
 /// Compares the receipt with a second run. Another evaluator may well come to the same facts.
-fn replay(text: &mut String, statement: &Statement, run: &gate::Run) -> Result<ExitCode, Failure> {
+fn replay(text: &mut String, statement: &Statement, run: &gate::Run, places: &Places) -> Result<ExitCode, Failure> {
     let here = evaluator()?;
     let bindings = &statement.predicate.bindings;
-    let places = Places { policy: bindings.policy.file.clone(), matrix: bindings.case_matrix.file.clone() };
-    let again = receipt::statement(run, &here, &places);
+    let again = receipt::statement(run, &here, places);
     let differences = receipt::differences(statement, &again).map_err(|error| Failure::internal(error.to_string()))?;
     let rows: usize = again.predicate.cases.iter().map(|case| case.rows.len()).sum();
     let with = if here.sha256 == bindings.evaluator.digest.sha256 { "the same" } else { "another" };

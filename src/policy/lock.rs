@@ -179,15 +179,65 @@ impl Freeze {
         }
     }
 
-    /// What is not frozen, as one sentence; none where all is, or where nothing could be.
+    /// What is not frozen, as one sentence; none where all is.
     #[must_use]
     pub fn complaint(&self) -> Option<String> {
         match self {
-            Self::NoLock | Self::Frozen(_) => None,
+            Self::Frozen(_) => None,
+            Self::NoLock => Some("no lock: nothing is frozen".to_owned()),
             Self::Unfrozen(files) => {
                 let files: Vec<String> = files.iter().map(|(file, why)| format!("{file} {why}")).collect();
                 Some(files.join("; "))
             }
+        }
+    }
+
+    /// Why a call that asks for frozen files is refused; none where they are.
+    #[must_use]
+    pub fn refusal(&self) -> Option<Refusal> {
+        let (code, step) = match self {
+            Self::Frozen(_) => return None,
+            Self::NoLock => ("lock::missing", "restore the lock, or write it with `nucleus-gate policy freeze`"),
+            Self::Unfrozen(files) => {
+                let (file, why) = files.first()?;
+                (why.code(), step(file, *why))
+            }
+        };
+        Some(Refusal { code, help: format!("{step}; --unfrozen judges it all the same, and says so") })
+    }
+}
+
+/// Why what is not frozen is not judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The stable code.
+    pub code: &'static str,
+    /// The next step.
+    pub help: String,
+}
+
+/// The next step for a file (its kind and path) that is not frozen.
+fn step(file: &str, why: Unfrozen) -> &'static str {
+    let (kind, path) = file.split_once(' ').unwrap_or(("", file));
+    let lies = |folder: &str| path.strip_prefix(folder).is_some_and(|name| !name.contains('/'));
+    let freezable = lies("policies/") || lies("matrices/");
+    match why {
+        Unfrozen::NotListed if !freezable => {
+            "only what lies in policies/ and matrices/ is frozen: use a file there, or move this one there and write the \
+             lock with `nucleus-gate policy freeze`"
+        }
+        Unfrozen::NotListed if kind == "matrix" => {
+            "review the matrix, then freeze it with `nucleus-gate policy freeze`"
+        }
+        Unfrozen::Changed { .. } if kind == "matrix" => {
+            "restore the frozen matrix; or review the change, then freeze it with `nucleus-gate policy freeze`"
+        }
+        Unfrozen::NotListed => {
+            "review the policy with `nucleus-gate policy diff`, then freeze it with `nucleus-gate policy freeze`"
+        }
+        Unfrozen::Changed { .. } => {
+            "restore the frozen policy; or review the change with `nucleus-gate policy diff`, then freeze it with \
+             `nucleus-gate policy freeze`"
         }
     }
 }
@@ -278,6 +328,24 @@ mod tests {
         assert!(changed.complaint().unwrap().starts_with("policy p is not the frozen one: the lock has "));
         let unknown = Freeze::of(Some(&lock), &[policy, file(Frozen::Matrix, "n", "m")]);
         assert_eq!(unknown.complaint().unwrap(), "matrix n is not frozen: the lock does not list it");
+    }
+
+    #[test]
+    fn a_refusal_names_the_step_that_fits_the_file() {
+        let refusal = |file: &str, why| Freeze::Unfrozen(vec![(file.to_owned(), why)]).refusal().unwrap();
+        let changed = Unfrozen::Changed { frozen: Sha256::of(b"a"), found: Sha256::of(b"b") };
+        assert_eq!(Freeze::Frozen(Sha256::of(b"lock")).refusal(), None);
+        assert_eq!(Freeze::NoLock.refusal().unwrap().code, "lock::missing");
+        assert_eq!(Freeze::NoLock.complaint().unwrap(), "no lock: nothing is frozen");
+        for why in [changed, Unfrozen::NotListed] {
+            let (policy, matrix) = (refusal("policy policies/p.kdl", why), refusal("matrix matrices/m.kdl", why));
+            assert_eq!((policy.code, matrix.code), (why.code(), why.code()));
+            assert!(policy.help.contains("policy diff") && !matrix.help.contains("policy diff"), "{matrix:?}");
+            assert!(!policy.help.contains("only what lies") && !matrix.help.contains("only what lies"), "{matrix:?}");
+        }
+        for outside in ["policy mine.kdl", "matrix nucleus-gate-run/1/matrix.kdl", "matrix matrices/sub/m.kdl"] {
+            assert!(refusal(outside, Unfrozen::NotListed).help.starts_with("only what lies in policies/"), "{outside}");
+        }
     }
 
     #[test]

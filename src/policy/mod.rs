@@ -19,5 +19,5 @@ mod tests;
 pub use builtin::{builtin, builtin_names};
 pub use diff::{Change, Item, diff};
 pub use lint::{Paths, lint, lint_with};
-pub use lock::{Entry, Freeze, Frozen, LOCK_PATH, Lock, Unfrozen};
+pub use lock::{Entry, Freeze, Frozen, LOCK_PATH, Lock, Refusal, Unfrozen};
 pub use model::{EvidenceSpec, Limits, Policy, ReportItem, ReportKind, RuleBlock, RuleSpec};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::statement::{Case, Statement};
 use crate::gate::ExitCode;
-use crate::matrix::Matrix;
+use crate::matrix::{self, Matrix, Origin};
 use crate::policy::Policy;
 
 /// What a receipt says against itself, or against the policy and matrix that it binds; one sentence each.
@@ -36,6 +36,19 @@ pub fn inconsistencies(statement: &Statement, policy: &Policy, matrix: &Matrix) 
         complete == predicate.execution.stop_reasons.is_empty(),
         "it is complete with a reason to stop, or stopped without",
     );
+    for (case, spec) in predicate.cases.iter().zip(&matrix.cases) {
+        for (holds, otherwise) in as_pinned(case, spec) {
+            demand(holds, &format!("case {}: {otherwise}", case.name));
+        }
+    }
+    for subject in &predicate.bindings.subjects {
+        let spec = matrix.subjects.iter().find(|spec| spec.name.value == subject.name);
+        let pinned = spec.map(|spec| (spec.bundle.value.as_str(), spec.bundle_sha256.value));
+        let bound = (subject.bundle.as_str(), subject.pinned_bundle_sha256);
+        demand(pinned == Some(bound), "a subject's bundle is not the one that the matrix names");
+        let found = subject.found_bundle_sha256 == Some(subject.pinned_bundle_sha256) && !subject.files.is_empty();
+        demand(!complete || found, "it is complete, yet a subject's bundle was not found as pinned, file by file");
+    }
     demand(!complete || predicate.cases.iter().all(decided), "it is complete, yet rows of a case are missing");
     let decided = predicate.cases.iter().filter(|case| decided(case)).count().to_string();
     demand(!complete || decided == predicate.execution.decided_cases, "it counts other decided cases than it holds");
@@ -47,6 +60,22 @@ pub fn inconsistencies(statement: &Statement, policy: &Policy, matrix: &Matrix) 
     demand(!zero || rows().all(|row| row.verdict == "passed"), "it passes with a row that did not");
     demand(!zero || predicate.rules.iter().all(|rule| rule.violated == "0"), "it passes with a rule that was violated");
     found
+}
+
+/// A case against the matrix's: its input file always; the inputs and their rows where any row was judged.
+fn as_pinned(case: &Case, spec: &matrix::Case) -> [(bool, &'static str); 3] {
+    let (file, rows) = match &spec.origin {
+        Origin::Generated { p, .. } => (None, Some(p.len().to_string())),
+        Origin::File { path, sha256, .. } => (Some((path.value.as_str(), sha256.value)), None),
+    };
+    let bound = case.file.as_ref().map(|file| (file.path.as_str(), file.digest.sha256));
+    let judged = !case.rows.is_empty();
+    let pins = (Some(spec.input.logits_sha256.value), Some(spec.input.p_sha256.value));
+    [
+        (bound == file, "its input file is not the one that the matrix names"),
+        (!judged || (case.logits_sha256, case.p_sha256) == pins, "its inputs are not those that the matrix pins"),
+        (!judged || rows.is_none() || case.batch == rows, "it has another number of rows than the matrix"),
+    ]
 }
 
 /// Whether every row of a case is there, once and in order.

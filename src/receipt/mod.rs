@@ -19,11 +19,11 @@ pub use files::{Earlier, MAX_BYTES, OutputError, Outputs, earlier};
 pub use replay::{Difference, differences};
 pub use seal::{ReceiptError, open, seal};
 pub use statement::{
-    Bindings, Boundary, Case, CaseEvidence, Descriptor, DigestSet, EvaluatorBinding, Execution, FileBinding, Harness,
-    InputFile, OracleBinding, PREDICATE_TYPE, Patch, Predicate, Report, Row, RowOracle, RowSubject, Rule,
-    SCHEMA_VERSION, STATEMENT_TYPE, Statement, StopReason, SubjectBinding, Violation,
+    Bindings, Boundary, Case, CaseEvidence, Descriptor, DigestSet, EvaluatorBinding, Execution, FileBinding,
+    FreezeBinding, Harness, InputFile, OracleBinding, PREDICATE_TYPE, Patch, Predicate, Report, Row, RowOracle,
+    RowSubject, Rule, SCHEMA_VERSION, STATEMENT_TYPE, Statement, StopReason, SubjectBinding, Violation,
 };
-pub use test_result::{PREDICATE_TYPE as TEST_RESULT_TYPE, test_result};
+pub use test_result::{PREDICATE_TYPE as TEST_RESULT_TYPE, is_test_result, test_result};
 pub use verify::{Checked, bound_files};
 
 use crate::gate::Run;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::statement::{FreezeBinding, Statement};
+use super::statement::Statement;
 
 /// One fact that a second evaluation finds otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,8 +33,6 @@ fn facts(statement: &Statement) -> Result<Value, serde_json::Error> {
     predicate.replaces = None;
     predicate.bindings.policy.file.clear();
     predicate.bindings.case_matrix.file.clear();
-    // A replay knows no lock: its policy and matrix have the bytes that the receipt binds, frozen or not.
-    predicate.bindings.freeze = FreezeBinding { state: String::new(), lock_sha256: None, why: None };
     predicate.bindings.evaluator.version.clear();
     predicate.bindings.evaluator.digest = predicate.bindings.policy.digest.clone();
     serde_json::to_value(&statement)

@@ -71,6 +71,13 @@ pub fn test_result(statement: &Statement) -> Result<Option<Vec<u8>>, serde_json:
     serde_json_canonicalizer::to_vec(&test_result).map(Some)
 }
 
+/// Whether these bytes call themselves a test-result: not a receipt, though they lie beside one.
+#[must_use]
+pub fn is_test_result(bytes: &[u8]) -> bool {
+    let value: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
+    value.is_some_and(|value| value.get("predicateType").and_then(serde_json::Value::as_str) == Some(PREDICATE_TYPE))
+}
+
 fn configuration(statement: &Statement) -> Vec<Configuration> {
     let bindings = &statement.predicate.bindings;
     let plain = |name: &str, digest: &DigestSet| Configuration {

@@ -5,9 +5,10 @@ use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use nucleus_gate::digest::Sha256;
 use nucleus_gate::gate::{self, Context, RowOutcome, Run};
 use nucleus_gate::matrix::Matrix;
-use nucleus_gate::policy::Policy;
+use nucleus_gate::policy::{Freeze, LOCK_PATH, Policy};
 use nucleus_gate::root::ProjectRoot;
 use nucleus_gate::syntax::Source;
 
@@ -31,7 +32,9 @@ fn judge_anew(policy: &str, matrix: &str) -> Run {
     let policy = Policy::read(read("policies", policy)).unwrap();
     let matrix = Matrix::read(read("matrices", matrix)).unwrap();
     let root = ProjectRoot::at(project()).unwrap();
-    gate::run(&policy, &matrix, &Context { root: &root, started: Instant::now(), selection: None })
+    let mut run = gate::run(&policy, &matrix, &Context { root: &root, started: Instant::now(), selection: None });
+    run.freeze = Freeze::Frozen(Sha256::of(&std::fs::read(project().join(LOCK_PATH)).unwrap()));
+    run
 }
 
 /// The rows of a case.
@@ -39,13 +42,17 @@ pub fn rows<'a>(run: &'a Run, case: &str) -> &'a [RowOutcome] {
     &run.cases.iter().find(|outcome| outcome.name == case).unwrap_or_else(|| panic!("no case {case}")).rows
 }
 
-/// Runs the binary in a folder. A check that names no receipt gets one that is thrown away.
+/// Runs the binary in a folder. A check that names no receipt gets one that is thrown away; one of a [`copy`] without a lock
+/// judges it all the same.
 pub fn nucleus_gate(folder: &Path, arguments: &[&str]) -> Output {
     let thrown_away = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_nucleus-gate"));
     command.args(arguments).current_dir(folder);
     if arguments.first() == Some(&"check") && !arguments.contains(&"--receipt") {
         command.arg("--receipt").arg(thrown_away.path().join("receipt.json"));
+    }
+    if arguments.first() == Some(&"check") && !folder.join(LOCK_PATH).exists() && !arguments.contains(&"--unfrozen") {
+        command.arg("--unfrozen");
     }
     command.output().unwrap()
 }

@@ -140,7 +140,12 @@ fn what_is_not_frozen_is_refused() {
     let folder = folder.path();
     let case = ["check", "--case", "normal-1024"];
     // No lock: nothing is frozen. A selection ends without a verdict.
-    assert_eq!(run(folder, &case).0, 3);
+    let (exit, text) = run(folder, &[&case[..], &["--unfrozen"]].concat());
+    assert_eq!(exit, 3);
+    assert!(text.trim_start().starts_with("UNFROZEN: no lock: nothing is frozen"), "{text}");
+    let strictly = Command::new(env!("CARGO_BIN_EXE_nucleus-gate")).args(case).current_dir(folder).output().unwrap();
+    assert_eq!(code(&strictly), 5);
+    assert_holds(&String::from_utf8_lossy(&strictly.stderr), &["lock::missing", "no lock: nothing is frozen"]);
     assert_eq!(run(folder, &["policy", "freeze", "--check"]).0, 5);
     assert_eq!(run(folder, &["policy", "freeze"]).0, 0);
     assert_eq!(run(folder, &["policy", "freeze", "--check"]).0, 0);
@@ -164,6 +169,59 @@ fn what_is_not_frozen_is_refused() {
     assert_holds(&text, &["lock::not-listed"]);
     std::fs::write(folder.join("policies/nucleus-gate.lock"), "look {}").unwrap();
     assert_eq!(run(folder, &case).0, 2);
+}
+
+#[test]
+fn a_lock_that_cannot_be_read_is_not_a_missing_one() {
+    let folder = copy();
+    let folder = folder.path();
+    let lock = folder.join("policies/nucleus-gate.lock");
+    let case = ["check", "--case", "normal-1024", "--unfrozen"];
+    assert_eq!(run(folder, &case).0, 3);
+    for target in ["nowhere", "nucleus-gate.lock", "."] {
+        std::os::unix::fs::symlink(target, &lock).unwrap();
+        let (exit, text) = run(folder, &case);
+        assert_eq!(exit, 5, "{target}: {text}");
+        assert_holds(&text, &["lock::unreadable"]);
+        std::fs::remove_file(&lock).unwrap();
+    }
+}
+
+#[test]
+fn a_default_policy_that_is_gone_is_not_replaced_by_the_one_in_the_program() {
+    let folder = copy();
+    let folder = folder.path();
+    let case = ["check", "--case", "normal-1024"];
+    assert_eq!(run(folder, &case).0, 3);
+    std::fs::remove_file(folder.join(POLICY)).unwrap();
+    assert_eq!(run(folder, &case).0, 2);
+    std::os::unix::fs::symlink("nowhere.kdl", folder.join(POLICY)).unwrap();
+    let (exit, text) = run(folder, &case);
+    assert_eq!(exit, 2);
+    assert_holds(&text, &["split-top-p.kdl"]);
+    assert_eq!(run(folder, &[&case[..], &["--policy", "builtin:split-top-p"]].concat()).0, 3);
+}
+
+#[test]
+fn a_matrix_does_not_escape_the_lock() {
+    let (folder, other) = (copy(), copy());
+    let (folder, other) = (folder.path(), other.path());
+    let matrix = "matrices/vllm-large-logit-fix.kdl";
+    assert_eq!(run(folder, &["policy", "freeze"]).0, 0);
+    let check = |matrix: &str, more: &[&str]| {
+        run(folder, &[&["check", "--case", "normal-1024", "--matrix", matrix], more].concat())
+    };
+    assert_eq!(check(matrix, &[]).0, 3);
+    std::os::unix::fs::symlink(other.join(matrix), folder.join("matrices/link.kdl")).unwrap();
+    let (exit, text) = check("matrices/link.kdl", &[]);
+    assert_eq!(exit, 2);
+    assert_holds(&text, &["cli::matrix-outside-root"]);
+
+    std::fs::create_dir(folder.join("matrices/policies")).unwrap();
+    let (exit, text) = check(matrix, &[]);
+    assert_eq!(exit, 2);
+    assert_holds(&text, &["cli::nested-root"]);
+    assert_eq!(check(matrix, &["--root", "."]).0, 3);
 }
 
 #[test]

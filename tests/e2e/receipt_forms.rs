@@ -119,6 +119,11 @@ fn a_test_result_names_every_case_and_is_of_complete_runs_alone() {
 /// What a reader is told, and what was done.
 type Tamper = (&'static str, fn(&mut Statement));
 
+/// Some case's input file.
+fn files(statement: &Statement) -> Option<receipt::InputFile> {
+    statement.predicate.cases.iter().find_map(|case| case.file.clone())
+}
+
 #[test]
 fn a_receipt_that_says_two_things_is_inconsistent() {
     let read = |path: &str| Source::new(path, std::fs::read_to_string(project().join(path)).unwrap());
@@ -127,7 +132,18 @@ fn a_receipt_that_says_two_things_is_inconsistent() {
     let good = statement(MATRIX);
     assert_eq!(receipt::inconsistencies(&good, &policy, &matrix), Vec::<String>::new());
     assert_eq!(ExitCode::from(&good), ExitCode::Passed);
-    let tampers: [Tamper; 15] = [
+    let tampers: [Tamper; 22] = [
+        ("input file is not", |s| s.predicate.cases.iter_mut().for_each(|case| case.file = None)),
+        ("input file is not", |s| s.predicate.cases[0].file = files(s)),
+        ("inputs are not", |s| s.predicate.cases[1].p_sha256 = Some(Sha256::of(b"other"))),
+        ("inputs are not", |s| s.predicate.cases[1].logits_sha256 = None),
+        ("another number of rows", |s| {
+            let case = &mut s.predicate.cases[1];
+            case.rows.pop();
+            case.batch = Some(case.rows.len().to_string());
+        }),
+        ("bundle is not the one", |s| s.predicate.bindings.subjects[0].bundle = "elsewhere".to_owned()),
+        ("not found as pinned", |s| s.predicate.bindings.subjects[0].files.clear()),
         ("cases are not", |s| s.predicate.cases.swap(0, 1)),
         ("cases are not", |s| drop(s.predicate.cases.pop())),
         ("rules are not", |s| drop(s.predicate.rules.pop())),

@@ -3,6 +3,7 @@
 mod project;
 mod scenarios;
 mod signals;
+mod verify;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +16,9 @@ fn table() -> Vec<(String, String, i32)> {
     let cells = |line: &str| -> Option<(String, String, i32)> {
         let mut cells = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ");
         let (probe, code, exit) = (cells.next()?, cells.next()?, cells.next()?);
-        Some((probe.to_owned(), code.trim_matches('`').to_owned(), exit.parse().ok()?))
+        // Tables of other things have more columns.
+        let row = (probe.to_owned(), code.trim_matches('`').to_owned(), exit.parse().ok()?);
+        cells.next().is_none().then_some(row)
     };
     let (_, probes) = text.split_once("## Probes").unwrap();
     probes.lines().filter_map(cells).collect()
