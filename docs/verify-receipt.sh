@@ -37,7 +37,7 @@ jq -r '.predicate
 sha256sum --quiet --strict --check "$scratch/files" || refuse "a bound file has drifted"
 echo "authentic: $(wc -l < "$scratch/files") files as bound"
 
-jq -r '.predicate.bindings.freeze | "freeze: \(.state)\(if .why then ": " + .why else "" end)"' "$scratch/payload" \
+jq -r '.predicate.bindings.freeze | "freeze: \(.state)\(if .why then " (" + .why + ")" else "" end)"' "$scratch/payload" \
     | tr -d '\000-\010\013-\037\177'
 jq -e '.predicate.bindings.freeze | .state == "frozen" and .lockSha256 != null' "$scratch/payload" > "$scratch/out" \
     || refuse "the run was not of frozen files"

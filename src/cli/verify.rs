@@ -165,6 +165,7 @@ impl Verify {
         let (frozen, said) = match (freeze.state.as_str(), &freeze.lock_sha256) {
             ("frozen", Some(lock)) => (true, format!("frozen, by the lock {lock}")),
             ("frozen", None) => (false, "said to be frozen, and no lock is named".to_owned()),
+            ("no-lock", _) => (false, "no lock: nothing is frozen".to_owned()),
             (state, _) => (false, format!("{state}{why}")),
         };
         let accepted = if frozen || !self.allow_unfrozen { "" } else { " (accepted: --allow-unfrozen)" };

@@ -63,7 +63,7 @@ fn strictly(project: &Project, arguments: &[&str]) -> Output {
 fn a_receipt_of_what_was_not_frozen_is_accepted_on_demand_alone() {
     let project = Project::new();
     project.receipt();
-    assert_says(&strictly(&project, &[]), 5, "freeze        no-lock");
+    assert_says(&strictly(&project, &[]), 5, "freeze        no lock: nothing is frozen");
     assert_says(&strictly(&project, &["--allow-unfrozen"]), 0, "accepted: --allow-unfrozen");
 
     assert_eq!(project.run(&["policy", "freeze"]).status.code(), Some(0));
