@@ -3,6 +3,7 @@
 mod common;
 mod exit;
 mod flood;
+mod interrupt;
 mod kernels;
 mod policy;
 mod receipt;
