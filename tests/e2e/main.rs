@@ -5,6 +5,7 @@ mod exit;
 mod flood;
 mod interrupt;
 mod kernels;
+mod outputs;
 mod policy;
 mod receipt;
 mod receipt_forms;
