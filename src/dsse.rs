@@ -1,6 +1,7 @@
 //! Signed envelopes (DSSE, <https://github.com/secure-systems-lab/dsse>) with Ed25519 keys in PEM files: PKCS#8 for the
 //! secret key, SubjectPublicKeyInfo for the public one, as openssl reads and writes them.
 
+use std::fs;
 use std::path::Path;
 
 use base64::Engine as _;
@@ -13,7 +14,7 @@ use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Sha256;
-use crate::fsio::{Existing, FileError, read_bounded, write_atomic, write_secret};
+use crate::fsio::{Existing, FileError, Hold, read_bounded, write_atomic, write_secret};
 use crate::json::{self, JsonError};
 
 /// The payload type of in-toto statements.
@@ -100,18 +101,27 @@ impl SecretKey {
         key.map(Self).map_err(|source| KeyError::Malformed { path: path.display().to_string(), kind: "secret", source })
     }
 
-    /// Writes the secret key to `secret` (readable by its owner alone) and its public key to `public`. Neither file is
-    /// replaced.
+    /// Writes the secret key to `secret` (readable by its owner alone) and its public key to `public`: both or neither.
+    /// Neither file is replaced.
     ///
     /// # Errors
     /// [`KeyError::File`] or [`KeyError::Encoding`].
     pub fn write(&self, secret: &Path, public: &Path) -> Result<(), KeyError> {
         let public_pem = self.0.verifying_key().to_public_key_pem(LineEnding::LF).map_err(pkcs8::Error::from)?;
         let secret_pem = self.0.to_pkcs8_pem(LineEnding::LF)?;
+        for path in [secret, public] {
+            if fs::symlink_metadata(path).is_ok() {
+                return Err(FileError::Exists { path: path.to_owned() }.into());
+            }
+        }
+        let _hold = Hold::signals();
         // The public key last: where it stands, the secret one does as well.
         write_secret(secret, secret_pem.as_bytes())?;
-        write_atomic(public, public_pem.as_bytes(), Existing::Keep)?;
-        Ok(())
+        write_atomic(public, public_pem.as_bytes(), Existing::Keep).map_err(|error| {
+            // A secret key without its public one is of no use, and a risk. The error that matters is the first.
+            let _ = fs::remove_file(secret);
+            error.into()
+        })
     }
 
     /// The key that verifies what this one signs.
@@ -333,6 +343,11 @@ mod tests {
         assert_eq!(SecretKey::read(&secret).unwrap().public(), key.public());
         assert_eq!(PublicKey::read(&public).unwrap(), key.public());
         assert_eq!(key.write(&secret, &public).unwrap_err().code(), "file-exists");
+        let other = folder.path().join("other.pem");
+        assert_eq!(key.write(&other, &public).unwrap_err().code(), "file-exists");
+        assert!(!other.exists(), "no secret key without its public one");
+        assert_eq!(key.write(&other, &folder.path().join("no/other.pub")).unwrap_err().code(), "file-missing");
+        assert!(!other.exists(), "no secret key without its public one");
         assert_eq!(SecretKey::read(&public).unwrap_err().code(), "key-malformed");
         assert_eq!(PublicKey::read(&secret).unwrap_err().code(), "key-malformed");
         assert_eq!(PublicKey::read(&folder.path().join("none")).unwrap_err().code(), "file-missing");

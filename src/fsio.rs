@@ -1,9 +1,13 @@
 //! Files, read within a bound and written whole or not at all.
 
+mod hold;
+
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+
+pub use hold::Hold;
 
 /// Why a file was not read or written.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +91,7 @@ pub enum Existing {
 }
 
 /// Writes `bytes` to `path`: a temporary file beside it, flushed to disk, then renamed. A reader sees the old file, no
-/// file or the whole new one.
+/// file or the whole new one. An interrupt waits until it is done, so that no temporary file is left.
 ///
 /// # Errors
 /// [`FileError::Io`], and [`FileError::Exists`] under [`Existing::Keep`].
@@ -108,6 +112,7 @@ fn write_with_mode(path: &Path, bytes: &[u8], existing: Existing, mode: u32) -> 
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    let _hold = Hold::signals();
     let mut file = tempfile::Builder::new()
         .prefix(".nucleus-gate-")
         .suffix(".tmp")

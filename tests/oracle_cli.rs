@@ -117,3 +117,24 @@ fn npy_needs_a_p() {
     let output = oracle(&file, &[]);
     assert_eq!((exit(&output), error(&output)), (2, "oracle-no-p"));
 }
+
+/// One-token rows: the most there may be, and one more.
+#[test]
+fn more_rows_than_a_call_certifies_are_taken_one_by_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("logits.safetensors");
+    let rows = |rows: usize| {
+        let header = format!(r#"{{"logits":{{"dtype":"BF16","shape":[{rows},1],"data_offsets":[0,{}]}}}}"#, 2 * rows);
+        let bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &vec![0; 2 * rows]].concat();
+        std::fs::write(&file, bytes).unwrap();
+    };
+    rows(65_537);
+    let output = oracle(&file, &["--p", "0.5"]);
+    assert_eq!((exit(&output), error(&output)), (2, "oracle-too-many-rows"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--row"));
+    assert_eq!(exit(&oracle(&file, &["--p", "0.5", "--row", "65536"])), 0);
+    rows(65_536);
+    let output = oracle(&file, &["--p", "0.5"]);
+    assert_eq!(exit(&output), 0);
+    assert!(stdout(&output).contains("\nrow 65535: "));
+}

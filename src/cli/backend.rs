@@ -1,6 +1,6 @@
 //! What runs the kernels of a call.
 
-use std::path::Path;
+use std::path::{Component, Path};
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::Failure;
 use super::load::Loaded;
 use crate::evidence::{Bundle, RecordingError, write_bundle};
+use crate::fsio::FileError;
 use crate::gate::{self, Fault};
 use crate::kernels::capture::{self, Capture, CaptureError, Captured};
 use crate::kernels::cpu::{CpuBackend, DEFAULT_MULTIPROCESSORS};
@@ -74,6 +75,8 @@ pub(super) struct Written {
     subject: crate::evidence::Subject,
     bundle: String,
     sha256: crate::digest::Sha256,
+    /// The bytes of all its files.
+    pub(super) bytes: u64,
 }
 
 impl Written {
@@ -92,6 +95,7 @@ pub(super) fn capture(
     folder: &Path,
     started: Instant,
 ) -> Result<Vec<Written>, Failure> {
+    check_destination(loaded, subjects, folder)?;
     let limits = &loaded.policy.limits;
     let (timeout, max_bytes) = (u64::from(*limits.timeout_seconds), *limits.max_artifact_bytes);
     let cases: Vec<String> = loaded.matrix.cases.iter().map(|case| case.name.value.clone()).collect();
@@ -126,19 +130,57 @@ pub(super) fn capture(
             write_bundle(&path, &evidence.subject, &cases).map_err(|error| unwritten(&error))?;
             let bundle = Bundle::open(&path, max_bytes);
             let bundle = bundle.map_err(|error| Failure::stopped(error.code(), error.to_string(), "capture again"))?;
-            Ok(Written { sha256: bundle.sha256(), bundle: relative(&path, loaded)?, subject: evidence.subject })
+            let bytes = size(&path)?;
+            Ok(Written { sha256: bundle.sha256(), bundle: relative(&path, loaded)?, subject: evidence.subject, bytes })
         })
         .collect()
+}
+
+/// The bytes of a folder's files.
+fn size(folder: &Path) -> Result<u64, Failure> {
+    let sizes = std::fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.metadata()?.len())).sum());
+    sizes.map_err(|error| Failure::stopped("cli::out", format!("{}: {error}", folder.display()), "capture again"))
+}
+
+/// That a matrix could name each bundle, before anything runs or is written.
+fn check_destination(loaded: &Loaded, subjects: &[Captured], folder: &Path) -> Result<(), Failure> {
+    for Captured { name, .. } in subjects {
+        if !is_file_name(name) {
+            let message = format!("`{name}` makes no plain file name");
+            return Err(Failure::invocation("cli::name", message, "name it with letters, digits and hyphens"));
+        }
+    }
+    // The nearest folder that exists says where it leads, through links; what will be made below it must not lead up.
+    let standing = folder.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(Path::new(""));
+    let found = if standing.as_os_str().is_empty() { Path::new(".") } else { standing }.canonicalize();
+    let inside = found.is_ok_and(|found| found.starts_with(loaded.root.path()));
+    let below = folder.strip_prefix(standing).unwrap_or(folder);
+    if !inside || below.components().any(|part| part == Component::ParentDir) {
+        return Err(outside(folder, loaded));
+    }
+    let taken = subjects.iter().map(|subject| folder.join(&subject.name)).find(|path| path.symlink_metadata().is_ok());
+    taken.map_or(Ok(()), |path| Err(unwritten(&FileError::Exists { path }.into())))
+}
+
+/// Whether the name is one plain component that a terminal shows as it is.
+fn is_file_name(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    parts.next() == Some(Component::Normal(name.as_ref()))
+        && parts.next().is_none()
+        && !name.contains('\\')
+        && crate::text::sanitize(name) == name
+}
+
+fn outside(path: &Path, loaded: &Loaded) -> Failure {
+    let message = format!("{} lies outside the project root {}", path.display(), loaded.root.path().display());
+    Failure::invocation("cli::out-outside-root", message, "name a folder inside it with --out")
 }
 
 /// A path inside the project root, as a matrix names it.
 fn relative(path: &Path, loaded: &Loaded) -> Result<String, Failure> {
     let inside = path.canonicalize().ok();
     let inside = inside.as_deref().and_then(|path| path.strip_prefix(loaded.root.path()).ok()?.to_str());
-    inside.map(str::to_owned).ok_or_else(|| {
-        let message = format!("{} lies outside the project root {}", path.display(), loaded.root.path().display());
-        Failure::invocation("cli::out-outside-root", message, "name a folder inside it with --out")
-    })
+    inside.map(str::to_owned).ok_or_else(|| outside(path, loaded))
 }
 
 fn unwritten(error: &RecordingError) -> Failure {

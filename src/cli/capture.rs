@@ -41,7 +41,7 @@ impl Capture {
         let written = capture(opened.backend.as_ref(), &loaded, &[subject], &self.out, started)?;
         for bundle in &written {
             let pin = bundle.pinned();
-            super::screen::print(&format!("{}  {}\n", pin.sha256, pin.bundle))?;
+            super::screen::print(&format!("{}  {}\n", pin.sha256, crate::text::sanitize(&pin.bundle)))?;
         }
         Ok(ExitCode::Passed)
     }

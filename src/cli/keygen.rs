@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::{Failure, screen};
 use crate::dsse::SecretKey;
 use crate::gate::ExitCode;
+use crate::text::sanitize;
 
 /// Make a key pair (Ed25519) for check --sign and verify --key
 ///
@@ -33,8 +34,8 @@ impl Keygen {
         })?;
         screen::print(&format!(
             "secret key  {}\npublic key  {}\nkey id      {id}\n",
-            self.secret.display(),
-            public.display()
+            sanitize(&self.secret.display().to_string()),
+            sanitize(&public.display().to_string())
         ))?;
         Ok(ExitCode::Passed)
     }

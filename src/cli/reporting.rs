@@ -6,14 +6,16 @@ use super::{Failure, screen};
 use crate::dsse::SecretKey;
 use crate::fsio::{Existing, write_atomic};
 use crate::gate::{ExitCode, Run};
+use crate::matrix::{Matrix, Origin};
+use crate::policy::{LOCK_PATH, Policy};
 use crate::receipt::{self, Earlier, Evaluator, OutputError, Places};
 use crate::report;
 
 /// The options of every call that judges.
 #[derive(Debug, clap::Args)]
 pub(super) struct Reporting {
-    /// Where the receipt is written. Beside it: FILE.test-result.json for a run that decided, and with --sign an envelope
-    /// of each (.dsse.json)
+    /// Where the receipt is written. Beside it, named as FILE without .json: FILE.test-result.json for a run that decided,
+    /// and with --sign an envelope of each (.dsse.json)
     #[arg(long, value_name = "FILE", default_value = "nucleus-gate-receipt.json")]
     receipt: PathBuf,
     /// Replace the receipt of an earlier run of this policy and matrix that came to something else; the new one names it
@@ -58,16 +60,78 @@ pub(super) struct Prepared {
     key: Option<SecretKey>,
     earlier: Option<Earlier>,
     with_receipt: bool,
+    /// Bytes that the run has written before it is judged.
+    written: u64,
+}
+
+impl Prepared {
+    /// Counts what the run has written already to what it may write.
+    pub(super) fn after(self, written: u64) -> Self {
+        Self { written, ..self }
+    }
 }
 
 impl Reporting {
     /// Reads the key and the earlier receipt. A call that judges a part of a matrix gets no receipt.
     pub(super) fn prepare(&self, with_receipt: bool) -> Result<Prepared, Failure> {
+        self.each_once(with_receipt)?;
         let key = self.sign.as_deref().map(SecretKey::read).transpose().map_err(|error| {
             Failure::invocation(error.code(), error.to_string(), "make a key pair with: nucleus-gate keygen FILE")
         })?;
         let earlier = if with_receipt { receipt::earlier(&self.receipt).map_err(obstructed)? } else { None };
-        Ok(Prepared { key, earlier, with_receipt })
+        Ok(Prepared { key, earlier, with_receipt, written: 0 })
+    }
+
+    /// Every file that the call may write.
+    fn outputs(&self, with_receipt: bool) -> Vec<PathBuf> {
+        let receipts =
+            with_receipt.then(|| [vec![self.receipt.clone()], receipt::beside(&self.receipt).to_vec()].concat());
+        receipts.into_iter().flatten().chain(self.output.iter().map(|output| output.path.clone())).collect()
+    }
+
+    /// That no file is written twice, and none over the key.
+    fn each_once(&self, with_receipt: bool) -> Result<(), Failure> {
+        let outputs = self.outputs(with_receipt);
+        let resolved: Vec<PathBuf> = outputs.iter().map(|path| resolve(path)).collect();
+        for (index, (path, found)) in outputs.iter().zip(&resolved).enumerate() {
+            if resolved.iter().take(index).any(|before| before == found) {
+                let message = format!("{} would be written twice", path.display());
+                return Err(Failure::invocation("cli::output-twice", message, "name another file with --output"));
+            }
+        }
+        self.spare(with_receipt, self.sign.iter().cloned())
+    }
+
+    /// That no file is written over one of these, or into one of these folders.
+    fn spare(&self, with_receipt: bool, inputs: impl Iterator<Item = PathBuf>) -> Result<(), Failure> {
+        let inputs: Vec<PathBuf> =
+            inputs.flat_map(|path| [Some(resolve(&path)), path.canonicalize().ok()]).flatten().collect();
+        for output in self.outputs(with_receipt) {
+            let found = resolve(&output);
+            if inputs.iter().any(|input| found.starts_with(input)) {
+                let message = format!("{} is an input of this run, or part of one", output.display());
+                return Err(Failure::invocation("cli::output-is-input", message, "name another file to write"));
+            }
+        }
+        Ok(())
+    }
+
+    /// That no file is written over what the run reads: policy, matrix, lock, inputs and evidence.
+    pub(super) fn spare_inputs(
+        &self,
+        policy: &Policy,
+        matrix: &Matrix,
+        root: &Path,
+        with_receipt: bool,
+    ) -> Result<(), Failure> {
+        let files = matrix.cases.iter().filter_map(|case| match &case.origin {
+            Origin::File { path, .. } => Some(path.value.as_str()),
+            Origin::Generated { .. } => None,
+        });
+        let inside =
+            files.chain(matrix.subjects.iter().map(|subject| subject.bundle.value.as_str())).chain([LOCK_PATH]);
+        let named = [policy.source.name(), matrix.source.name()].map(PathBuf::from);
+        self.spare(with_receipt, named.into_iter().chain(inside.map(|path| root.join(path))))
     }
 
     /// Writes the files of a judged run and prints its report. A file or a screen that fails is worse than a pass.
@@ -84,23 +148,29 @@ impl Reporting {
 
     /// Writes every file of the run, or none where they are larger than the policy allows.
     fn write(&self, run: &Run, places: &Places, prepared: &Prepared) -> Result<(), Failure> {
+        let root = root_of(&run.matrix, places);
+        self.spare_inputs(&run.policy, &run.matrix, &root, prepared.with_receipt)?;
         let mut files = Vec::new();
         for output in &self.output {
             files.push((output.path.as_path(), render(run, output.format, &report::Screen::plain())?.into_bytes()));
         }
         let receipt = if prepared.with_receipt { Some(self.receipt(run, places, prepared)?) } else { None };
         let reports: u64 = files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
-        let bytes = reports + receipt.as_ref().map_or(0, receipt::Outputs::bytes);
+        let bytes = prepared.written + reports + receipt.as_ref().map_or(0, receipt::Outputs::bytes);
         let limit = *run.policy.limits.max_artifact_bytes;
         if bytes > limit {
-            let message = format!("the run would write {bytes} bytes; the policy allows {limit}");
+            let message = format!("all files of the run would be {bytes} bytes; the policy allows {limit}");
             let help = "write fewer reports, or judge fewer cases";
             return Err(Failure::stopped("limit::artifact-bytes", message, help));
         }
+        let claim = receipt.as_ref().map(receipt::Outputs::claim).transpose().map_err(|error| match error {
+            OutputError::File(error) => Failure::unwritten(&error),
+            other => obstructed(other),
+        })?;
         for (path, bytes) in files {
             write_atomic(path, &bytes, Existing::Replace).map_err(|error| Failure::unwritten(&error))?;
         }
-        receipt.map_or(Ok(()), |outputs| outputs.write().map_err(|error| Failure::unwritten(&error)))
+        claim.map_or(Ok(()), |claim| claim.write().map_err(|error| Failure::unwritten(&error)))
     }
 
     fn receipt(&self, run: &Run, places: &Places, prepared: &Prepared) -> Result<receipt::Outputs, Failure> {
@@ -112,14 +182,36 @@ impl Reporting {
 
 fn obstructed(error: OutputError) -> Failure {
     let help = match &error {
-        OutputError::File(_) | OutputError::Foreign { .. } => "name another file with --receipt FILE",
+        OutputError::File(_) | OutputError::Foreign { .. } | OutputError::Beside { .. } => {
+            "name another file with --receipt FILE"
+        }
         OutputError::SameRun { .. } => {
             "find out why it differs (verify --replay says where); to replace the earlier receipt and be named as doing \
              so: --replace"
         }
+        OutputError::Changed { .. } => {
+            "see what the other call came to; a run that did not please is not repeated until one does"
+        }
         OutputError::Receipt(_) => return Failure::internal(error.to_string()),
     };
     Failure::invocation(error.code(), error.to_string(), help)
+}
+
+/// Where a file lies or will lie, through links of its folder. A link at its end is replaced, not followed.
+fn resolve(path: &Path) -> PathBuf {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match (parent.canonicalize(), path.file_name()) {
+        (Ok(parent), Some(name)) => parent.join(name),
+        (Err(_), _) | (_, None) => path.to_owned(),
+    }
+}
+
+/// The folder where the matrix's paths begin: its place says how far above it that is.
+fn root_of(matrix: &Matrix, places: &Places) -> PathBuf {
+    let path = Path::new(matrix.source.name()).canonicalize().unwrap_or_default();
+    let place = Path::new(&places.matrix);
+    let depth = if path.ends_with(place) { place.components().count() } else { 1 };
+    path.ancestors().nth(depth).unwrap_or(Path::new("/")).to_owned()
 }
 
 /// This program, as receipts name it.

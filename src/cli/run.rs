@@ -49,6 +49,7 @@ impl Run {
         let prepared = self.reporting.prepare(true)?;
         let Opened { backend, choice } = self.backend.open()?;
         let loaded = self.files.load_with(self.default_policy(choice), DEFAULT_RUN_MATRIX)?;
+        self.reporting.spare_inputs(&loaded.policy, &loaded.matrix, loaded.root.path(), true)?;
         let subjects = self.subjects(&loaded)?;
         let folder = self.folder(&loaded)?;
         let written = capture(backend.as_ref(), &loaded, &subjects, &folder, started)?;
@@ -64,7 +65,8 @@ impl Run {
         let places = places(&loaded.root, &loaded.policy, &matrix);
         let mut run = gate::run(&loaded.policy, &matrix, &context);
         run.freeze = freeze(&loaded.root, &loaded.policy, &matrix, &places)?;
-        self.reporting.report(&run, &places, &prepared)
+        let evidence: u64 = written.iter().map(|bundle| bundle.bytes).sum();
+        self.reporting.report(&run, &places, &prepared.after(evidence + text.len() as u64))
     }
 
     fn default_policy(&self, choice: Choice) -> &'static str {

@@ -13,7 +13,7 @@ use super::case::RowEvidence;
 use super::dispatch::Dispatch;
 use super::subject::Subject;
 use crate::digest::Sha256;
-use crate::fsio::{Existing, FileError, write_atomic};
+use crate::fsio::{Existing, FileError, Hold, write_atomic};
 use crate::inputs::Inputs;
 use crate::tensors::{Tensor, encode};
 
@@ -136,6 +136,7 @@ pub fn write_bundle(folder: &Path, subject: &Subject, cases: &[(&str, Vec<u8>)])
     }
     let io = |source| FileError::Io { path: path.clone(), source };
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let _hold = Hold::signals();
     let mut builder = tempfile::Builder::new();
     builder.prefix(".nucleus-gate-").suffix(".tmp").permissions(fs::Permissions::from_mode(0o755));
     let temporary = builder.tempdir_in(parent).map_err(io)?;

@@ -1,15 +1,20 @@
 //! The files of a receipt: the statement itself, a test-result beside it, and envelopes of both where it is signed.
 
-use std::fs;
+use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io::ErrorKind;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use super::seal::{ReceiptError, open, seal};
-use super::statement::{DigestSet, Statement};
-use super::test_result::test_result;
+use super::statement::{DigestSet, STATEMENT_TYPE, Statement};
+use super::test_result::{PREDICATE_TYPE, test_result};
 use crate::digest::Sha256;
-use crate::dsse::{IN_TOTO, SecretKey};
-use crate::fsio::{Existing, FileError, read_bounded, write_atomic};
+use crate::dsse::{Envelope, IN_TOTO, SecretKey};
+use crate::fsio::{Existing, FileError, Hold, read_bounded, write_atomic};
+use crate::json;
 
 /// The most bytes of a receipt that are read.
 pub const MAX_BYTES: u64 = 64 << 20;
@@ -35,6 +40,20 @@ pub enum OutputError {
         /// Why it is none.
         error: ReceiptError,
     },
+    /// A file beside the receipt is not one that belongs to it.
+    #[error("{}: {why}; it is not replaced", path.display())]
+    Beside {
+        /// The file.
+        path: PathBuf,
+        /// What it is, or is not.
+        why: &'static str,
+    },
+    /// What stands there is not what stood there when the run began.
+    #[error("{} was written or removed by another call while this one ran", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
     /// It is the receipt of an earlier run of the same policy and matrix, which came to something else.
     #[error("{} is the receipt of an earlier check of this policy and matrix (exit code {exit_code}), and this check differs from it", path.display())]
     SameRun {
@@ -54,25 +73,90 @@ impl OutputError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::File(error) => error.code(),
-            Self::Foreign { .. } => "receipt-foreign-file",
+            Self::Foreign { .. } | Self::Beside { .. } => "receipt-foreign-file",
+            Self::Changed { .. } => "receipt-changed-meanwhile",
             Self::SameRun { .. } => "receipt-earlier-run",
             Self::Receipt(error) => error.code(),
         }
     }
 }
 
+/// The files beside the receipt at `path`: its test-result, its envelope and the test-result's. They are named as the
+/// receipt, without a final `.json`, so that two receipts in a folder share none.
+#[must_use]
+pub fn beside(path: &Path) -> [PathBuf; 3] {
+    let stem = stem(path).unwrap_or_else(|| path.file_name().unwrap_or_default().as_bytes());
+    let name = |suffix: &str| path.with_file_name(OsString::from_vec([stem, suffix.as_bytes()].concat()));
+    [name(".test-result.json"), name(".dsse.json"), name(".test-result.dsse.json")]
+}
+
+/// The name without a final `.json`, where it has one.
+fn stem(path: &Path) -> Option<&[u8]> {
+    path.file_name()?.as_bytes().strip_suffix(b".json").filter(|stem| !stem.is_empty())
+}
+
+/// That whatever stands beside the receipt at `path` may go.
+fn look_beside(path: &Path) -> Result<(), OutputError> {
+    let refuse = |path: &Path, why| Err(OutputError::Beside { path: path.to_owned(), why });
+    let [result, signed, signed_result] = beside(path);
+    let is_receipt: fn(&[u8]) -> bool = |bytes| open(bytes).is_ok();
+    for (path, is_ours, why) in [
+        (result, is_test_result as fn(&[u8]) -> bool, "not the test-result of a receipt"),
+        (signed, |bytes| payload(bytes).is_some_and(|payload| open(&payload).is_ok()), "not the envelope of a receipt"),
+        (
+            signed_result,
+            |bytes| payload(bytes).is_some_and(|payload| is_test_result(&payload)),
+            "not the envelope of a test-result",
+        ),
+    ] {
+        if standing(&path)?.is_some_and(|bytes| !is_ours(&bytes)) {
+            return refuse(&path, why);
+        }
+    }
+    // `r` and `r.json` would share their files.
+    let twin = match stem(path) {
+        Some(stem) => OsString::from_vec(stem.to_vec()),
+        None => OsString::from_vec([path.file_name().unwrap_or_default().as_bytes(), b".json"].concat()),
+    };
+    let twin = path.with_file_name(twin);
+    match read_bounded(&twin, MAX_BYTES) {
+        Ok(bytes) if is_receipt(&bytes) => refuse(&twin, "the receipt whose files would have the same names"),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// What an envelope holds.
+fn payload(bytes: &[u8]) -> Option<Vec<u8>> {
+    Envelope::read(bytes).ok()?.unverified_payload(IN_TOTO).ok()
+}
+
+/// Whether this is a test-result that names policy and matrix as ours do.
+fn is_test_result(bytes: &[u8]) -> bool {
+    let Ok(value) = json::from_slice::<Value>(bytes) else { return false };
+    let mut configuration = value.pointer("/predicate/configuration").and_then(Value::as_array).into_iter().flatten();
+    value.get("_type").is_some_and(|kind| kind == STATEMENT_TYPE)
+        && value.get("predicateType").is_some_and(|kind| kind == PREDICATE_TYPE)
+        && configuration.any(|entry| entry.get("name").is_some_and(|name| name == "case-matrix"))
+}
+
+/// The bytes of the file, or nothing where there is none.
+fn standing(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
+    match read_bounded(path, MAX_BYTES) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(FileError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// The receipt that stands at `path`, or nothing where nothing does.
 ///
 /// # Errors
-/// [`OutputError::File`] or [`OutputError::Foreign`].
+/// [`OutputError::File`] or [`OutputError::Foreign`]; [`OutputError::Beside`] where the files of a receipt there would
+/// replace what belongs to no receipt, or to another.
 pub fn earlier(path: &Path) -> Result<Option<Earlier>, OutputError> {
-    let bytes = match read_bounded(path, MAX_BYTES) {
-        Ok(bytes) => bytes,
-        Err(FileError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
+    let Some(bytes) = standing(path)? else { return look_beside(path).map(|()| None) };
     match open(&bytes) {
-        Ok(statement) => Ok(Some(Earlier { statement, sha256: Sha256::of(&bytes) })),
+        Ok(statement) => look_beside(path).map(|()| Some(Earlier { statement, sha256: Sha256::of(&bytes) })),
         Err(error) => Err(OutputError::Foreign { path: path.to_owned(), error }),
     }
 }
@@ -84,6 +168,11 @@ pub struct Outputs {
     files: Vec<(PathBuf, Vec<u8>)>,
     /// Files of an earlier receipt that this one does not have.
     stale: Vec<PathBuf>,
+    path: PathBuf,
+    /// The digest of the receipt.
+    sha256: Sha256,
+    /// The digest of what it replaces.
+    earlier: Option<Sha256>,
 }
 
 impl Outputs {
@@ -120,11 +209,14 @@ impl Outputs {
         };
         let signed = sign(&receipt)?;
         let signed_test_result = test_result.as_deref().map(sign).transpose()?.flatten();
-        let mut outputs = Self { files: vec![(path.to_owned(), receipt)], stale: Vec::new() };
-        for (suffix, bytes) in
-            [("test-result.json", test_result), ("dsse.json", signed), ("test-result.dsse.json", signed_test_result)]
-        {
-            let beside = path.with_extension(suffix);
+        let mut outputs = Self {
+            path: path.to_owned(),
+            sha256: Sha256::of(&receipt),
+            earlier: earlier.map(|earlier| earlier.sha256),
+            files: vec![(path.to_owned(), receipt)],
+            stale: Vec::new(),
+        };
+        for (beside, bytes) in beside(path).into_iter().zip([test_result, signed, signed_test_result]) {
             match bytes {
                 Some(bytes) => outputs.files.push((beside, bytes)),
                 None => outputs.stale.push(beside),
@@ -139,20 +231,47 @@ impl Outputs {
         self.files.iter().map(|(_, bytes)| bytes.len() as u64).sum()
     }
 
+    /// Takes the receipt's folder for this call alone, and looks again at what stands there: of two runs that began on
+    /// the same receipt, or on none, the second to end does not replace what the first one said.
+    ///
+    /// # Errors
+    /// [`OutputError::Changed`], and as [`earlier`].
+    pub fn claim(&self) -> Result<Claim<'_>, OutputError> {
+        let folder = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let locked = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
+        let lock = locked.map_err(|source| FileError::Io { path: folder.to_owned(), source })?;
+        let found = earlier(&self.path)?.map(|earlier| earlier.sha256);
+        if found != self.earlier && found != Some(self.sha256) {
+            return Err(OutputError::Changed { path: self.path.clone() });
+        }
+        Ok(Claim { outputs: self, _lock: lock })
+    }
+}
+
+/// A folder where no other call writes a receipt while this lives, and where one may be written.
+#[derive(Debug)]
+pub struct Claim<'a> {
+    outputs: &'a Outputs,
+    _lock: File,
+}
+
+impl Claim<'_> {
     /// Writes every file, each whole or not at all. What stands beside an earlier receipt goes first: at no moment does
     /// a file vouch for a receipt that it was not made of.
     ///
     /// # Errors
     /// [`FileError`].
-    pub fn write(&self) -> Result<(), FileError> {
-        for path in self.stale.iter().chain(self.files.iter().skip(1).map(|(path, _)| path)) {
+    pub fn write(self) -> Result<(), FileError> {
+        let Outputs { files, stale, .. } = self.outputs;
+        let _hold = Hold::signals();
+        for path in stale.iter().chain(files.iter().skip(1).map(|(path, _)| path)) {
             match fs::remove_file(path) {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(source) => return Err(FileError::Io { path: path.clone(), source }),
             }
         }
-        self.files.iter().try_for_each(|(path, bytes)| write_atomic(path, bytes, Existing::Replace))
+        files.iter().try_for_each(|(path, bytes)| write_atomic(path, bytes, Existing::Replace))
     }
 }
 

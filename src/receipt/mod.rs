@@ -15,7 +15,7 @@ mod verify;
 
 pub use consistency::inconsistencies;
 pub use evaluator::Evaluator;
-pub use files::{Earlier, MAX_BYTES, OutputError, Outputs, earlier};
+pub use files::{Claim, Earlier, MAX_BYTES, OutputError, Outputs, beside, earlier};
 pub use replay::{Difference, differences};
 pub use seal::{ReceiptError, open, seal};
 pub use statement::{

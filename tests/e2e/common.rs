@@ -85,3 +85,21 @@ fn copy_folder(from: &Path, to: &Path) {
         }
     }
 }
+
+/// The shipped matrix of the kernels with these cases alone.
+pub fn small_matrix(folder: &Path, names: &[&str]) -> String {
+    let text = std::fs::read_to_string(folder.join("matrices/cuda-h200.kdl")).unwrap();
+    let mut small = String::new();
+    let mut keep = true;
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("    case \"") {
+            keep = names.iter().any(|name| rest.starts_with(&format!("{name}\"")));
+        }
+        if keep || line == "}" {
+            small.push_str(line);
+            small.push('\n');
+        }
+    }
+    std::fs::write(folder.join("matrices/small.kdl"), small).unwrap();
+    "matrices/small.kdl".to_owned()
+}

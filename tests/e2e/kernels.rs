@@ -1,11 +1,9 @@
 //! The project's own kernels: what was recorded of them, and runs of their CPU model from end to end.
 
-use std::path::Path;
-
 use nucleus_gate::gate::{ExitCode, RowOracle};
 use nucleus_gate::kernels::cuda::CudaBackend;
 
-use crate::common::{code, copy, judge, nucleus_gate, project};
+use crate::common::{code, copy, judge, nucleus_gate, project, small_matrix};
 
 const PATCH: usize = 1;
 
@@ -60,24 +58,6 @@ fn one_changed_character_of_a_source_is_drift() {
     assert!(shown.contains("kernels/split_top_p.cu has changed since stock was recorded"), "{shown}");
     // Evidence of kernels whose sources are elsewhere does not care.
     assert_eq!(check("matrices/vllm-large-logit-fix.kdl").0, 0);
-}
-
-/// The shipped matrix of the kernels with these cases alone.
-fn small_matrix(folder: &Path, names: &[&str]) -> String {
-    let text = std::fs::read_to_string(folder.join("matrices/cuda-h200.kdl")).unwrap();
-    let mut small = String::new();
-    let mut keep = true;
-    for line in text.lines() {
-        if let Some(rest) = line.strip_prefix("    case \"") {
-            keep = names.iter().any(|name| rest.starts_with(&format!("{name}\"")));
-        }
-        if keep || line == "}" {
-            small.push_str(line);
-            small.push('\n');
-        }
-    }
-    std::fs::write(folder.join("matrices/small.kdl"), small).unwrap();
-    "matrices/small.kdl".to_owned()
 }
 
 #[test]

@@ -3,7 +3,9 @@
 mod common;
 mod exit;
 mod flood;
+mod interrupt;
 mod kernels;
+mod outputs;
 mod policy;
 mod receipt;
 mod receipt_forms;

@@ -54,7 +54,7 @@ fn a_receipt_is_replaced_by_the_same_one_or_on_demand_and_then_named() {
     let write = |statement: Statement, replace: bool| {
         let earlier = receipt::earlier(&path).unwrap();
         let outputs = Outputs::new(&path, statement, earlier.as_ref(), replace, None);
-        outputs.map(|outputs| outputs.write().unwrap()).map_err(|error| error.code())
+        outputs.map(|outputs| outputs.claim().unwrap().write().unwrap()).map_err(|error| error.code())
     };
     let replaces = |path: &Path| receipt::open(&std::fs::read(path).unwrap()).unwrap().predicate.replaces;
     let first = statement(MATRIX);
@@ -87,7 +87,7 @@ fn what_stands_beside_a_receipt_is_always_of_it() {
     let key = SecretKey::generate().unwrap();
     let write = |statement: Statement, key| {
         let earlier = receipt::earlier(&path).unwrap();
-        Outputs::new(&path, statement, earlier.as_ref(), true, key).unwrap().write().unwrap();
+        Outputs::new(&path, statement, earlier.as_ref(), true, key).unwrap().claim().unwrap().write().unwrap();
         let names = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
         let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
         names.sort();
@@ -97,6 +97,60 @@ fn what_stands_beside_a_receipt_is_always_of_it() {
     assert_eq!(write(statement(MATRIX), Some(&key)), all);
     assert_eq!(write(statement(MATRIX), None), ["r.json", "r.test-result.json"]);
     assert_eq!(write(statement("vllm-monolithic"), Some(&key)), ["r.dsse.json", "r.json"], "a stopped run has none");
+}
+
+#[test]
+fn of_two_runs_that_began_on_the_same_receipt_the_first_to_end_stands() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("r.json");
+    let outputs = |statement: &Statement, replace| {
+        let earlier = receipt::earlier(&path).unwrap();
+        Outputs::new(&path, statement.clone(), earlier.as_ref(), replace, None).unwrap()
+    };
+    let first = statement(MATRIX);
+    let mut other = first.clone();
+    other.predicate.bindings.evaluator.version = "1.2.4".to_owned();
+    let began = [outputs(&other, false), outputs(&first, false), outputs(&first, false), outputs(&other, true)];
+    let [other_outputs, one, same, replacing] = &began;
+    one.claim().unwrap().write().unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    same.claim().unwrap().write().unwrap();
+    for late in [other_outputs, replacing] {
+        assert_eq!(late.claim().expect_err("refused").code(), "receipt-changed-meanwhile");
+    }
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    let replacing = outputs(&other, true);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(replacing.claim().expect_err("refused").code(), "receipt-changed-meanwhile");
+    outputs(&other, true).claim().unwrap().write().unwrap();
+}
+
+#[test]
+fn only_files_of_a_receipt_are_replaced_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let key = SecretKey::generate().unwrap();
+    let write = |name: &str| {
+        let earlier = receipt::earlier(&at(name)).map_err(|error| error.code())?;
+        let outputs = Outputs::new(&at(name), statement(MATRIX), earlier.as_ref(), false, Some(&key)).unwrap();
+        outputs.claim().map_err(|error| error.code()).map(|claim| claim.write().unwrap())
+    };
+    // Names that differ after a dot share nothing.
+    assert_eq!((write("gate.bf16"), write("gate.main")), (Ok(()), Ok(())));
+    assert!(at("gate.bf16.test-result.json").exists() && at("gate.main.test-result.json").exists());
+    assert_eq!(write("gate.bf16"), Ok(()));
+    assert_eq!(write("gate.bf16.json"), Err("receipt-foreign-file"), "its files would be those of gate.bf16");
+    for name in ["data.test-result.json", "data.dsse.json", "data.test-result.dsse.json"] {
+        for bytes in [b"{}".to_vec(), std::fs::read(at("gate.main")).unwrap()] {
+            std::fs::write(at(name), &bytes).unwrap();
+            assert_eq!(write("data.json"), Err("receipt-foreign-file"), "{name}");
+            assert_eq!(std::fs::read(at(name)).unwrap(), bytes);
+        }
+        std::fs::remove_file(at(name)).unwrap();
+    }
+    assert_eq!(write("data.json"), Ok(()));
+    std::fs::remove_file(at("data.json")).unwrap();
+    assert_eq!(write("data.json"), Ok(()), "what an earlier receipt left is ours");
 }
 
 #[test]

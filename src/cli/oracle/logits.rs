@@ -1,8 +1,14 @@
 //! Logits from a file of someone else's: safetensors or npy, recognised by their first bytes.
 
+use std::collections::BTreeMap;
+
+use npyz::Deserialize as _;
 use safetensors::{Dtype, SafeTensors};
+use serde::de::IgnoredAny;
 
 use crate::inputs::MAX_LOGITS;
+use crate::json::{self, JsonError};
+use crate::tensors::MAX_HEADER;
 
 /// What every npy file starts with.
 const NPY: &[u8] = b"\x93NUMPY";
@@ -16,6 +22,10 @@ const MAX_NPY_BRACKETS: usize = 16;
 pub(super) enum LogitsError {
     #[error("not a safetensors file ({0}), and not an npy file")]
     Safetensors(#[from] safetensors::SafeTensorError),
+    #[error("the safetensors header: {0}")]
+    Header(#[from] JsonError),
+    #[error("the safetensors header claims {claimed} bytes; {MAX_HEADER} are read at most")]
+    HeaderLength { claimed: u64 },
     #[error("not a well-formed npy file: {0}")]
     Npy(String),
     #[error("no tensor `logits`; the file holds {found}")]
@@ -32,6 +42,7 @@ impl LogitsError {
     pub(super) fn code(&self) -> &'static str {
         match self {
             Self::Safetensors(_) => "oracle-file-format",
+            Self::Header(_) | Self::HeaderLength { .. } => "oracle-file-header",
             Self::Npy(_) => "oracle-file-npy",
             Self::Missing { .. } => "oracle-file-no-logits",
             Self::Dtype { .. } => "oracle-file-dtype",
@@ -70,6 +81,7 @@ impl Logits {
 
     fn safetensors(bytes: &[u8]) -> Result<Self, LogitsError> {
         let file = SafeTensors::deserialize(bytes)?;
+        has_one_reading(bytes)?;
         let Ok(view) = file.tensor("logits") else {
             let mut names = file.names();
             names.sort_unstable();
@@ -107,18 +119,30 @@ impl Logits {
         if parsed.order() != npyz::Order::C && found.len() > 1 {
             return Err(LogitsError::Npy("its rows are not contiguous (fortran_order)".to_owned()));
         }
+        let dtype = parsed.dtype();
+        let other =
+            |_| LogitsError::Dtype { name: "logits", found: dtype.descr(), expected: "'<f4' and '>f4' (float32)" };
+        // Before the size: elements of another width are more or fewer bytes than the shape says.
+        f32::reader(&dtype).map_err(other)?;
         if batch.checked_mul(vocab).and_then(|count| count.checked_mul(4)).is_none_or(|needed| needed > rest.len()) {
             return Err(LogitsError::Npy(format!("its shape is {found:?}, but {} bytes follow", rest.len())));
         }
-        let dtype = parsed.dtype().descr();
-        let data = npyz::NpyFile::with_header(parsed, rest).data::<f32>().map_err(|_| LogitsError::Dtype {
-            name: "logits",
-            found: dtype,
-            expected: "'<f4' and '>f4' (float32)",
-        })?;
+        let data = npyz::NpyFile::with_header(parsed, rest).data::<f32>().map_err(other)?;
         let logits = data.collect::<Result<Vec<f32>, _>>().map_err(malformed)?;
         Ok(Self { vocab, batch, logits, p: None })
     }
+}
+
+/// That the header has no key twice: the crate keeps the last of them, another reader the first.
+fn has_one_reading(bytes: &[u8]) -> Result<(), LogitsError> {
+    let Some((length, rest)) = bytes.split_first_chunk::<8>() else { return Ok(()) };
+    let claimed = u64::from_le_bytes(*length);
+    if claimed > MAX_HEADER {
+        return Err(LogitsError::HeaderLength { claimed });
+    }
+    let header = usize::try_from(claimed).ok().and_then(|length| rest.get(..length)).unwrap_or_default();
+    json::from_slice::<BTreeMap<String, IgnoredAny>>(header)?;
+    Ok(())
 }
 
 /// Whether the crate can be given an npy file's header: its parser recurses, and it multiplies a shape without a check.
@@ -222,6 +246,8 @@ mod tests {
             bytes
         };
         let shape = |shape: &str| claims(&format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n"));
+        let half = claims("{'descr': '<f2', 'fortran_order': False, 'shape': (1, 2), }\n");
+        assert_eq!(code(&[half, vec![0; 4]].concat()), "oracle-file-dtype");
         assert_eq!(code(&shape("(99999999999, 99999999999)")), "oracle-file-npy");
         assert_eq!(code(&shape("(0, 99999999999, 99999999999)")), "oracle-file-npy");
         assert_eq!(code(&shape("(99999, 99999)")), "oracle-file-too-many");
@@ -250,6 +276,16 @@ mod tests {
         assert_eq!(code(b"neither"), "oracle-file-format");
         let other = safetensors::tensor::TensorView::new(Dtype::F32, vec![1], &[0; 4]).unwrap();
         assert_eq!(code(&safetensors::serialize([("scores", other)], None).unwrap()), "oracle-file-no-logits");
+    }
+
+    #[test]
+    fn a_safetensors_header_has_one_reading() {
+        let file = |header: &str, data: &[u8]| [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat();
+        let entry = r#""logits":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}"#;
+        assert_eq!(Logits::read(&file(&format!("{{{entry}}}"), &[0; 4])).unwrap().row(0), [0.0]);
+        assert_eq!(code(&file(&format!("{{{entry},{entry}}}"), &[0; 4])), "oracle-file-header");
+        let padded = format!("{{{entry}}}{}", " ".repeat(1 << 20));
+        assert_eq!(code(&file(&padded, &[0; 4])), "oracle-file-header");
     }
 
     #[test]

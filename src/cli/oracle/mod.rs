@@ -45,6 +45,9 @@ enum Format {
 /// The most bytes of a file: the most logits there may be, p for each and a header.
 const MAX_BYTES: u64 = 4 * (2 * MAX_LOGITS as u64) + (1 << 20);
 
+/// The most rows of one call.
+const MAX_ROWS: usize = 1 << 16;
+
 /// Tokens that are shown on either side of the boundary.
 const NEIGHBOURS: usize = 3;
 
@@ -88,46 +91,65 @@ impl Oracle {
         drop(bytes);
         let rows = self.rows(&logits)?;
         let file = self.file.display().to_string();
-        let text = match self.format {
-            Format::Human => render::human(&file, &rows, &screen::stdout()),
+        let all = match self.format {
+            Format::Human => print_each(&file, rows)?,
             Format::Json => {
-                render::json(&file, &rows).map_err(|error| Failure::internal(format!("the report as JSON: {error}")))?
+                let rows: Vec<Row> = rows.collect();
+                let text = render::json(&file, &rows);
+                screen::print(&text.map_err(|error| Failure::internal(format!("the report as JSON: {error}")))?)?;
+                rows.iter().all(|row| row.result.is_ok())
             }
         };
-        screen::print(&text)?;
-        Ok(if rows.iter().all(|row| row.result.is_ok()) { ExitCode::Passed } else { ExitCode::Stopped })
+        Ok(if all { ExitCode::Passed } else { ExitCode::Stopped })
     }
 
-    fn rows(&self, logits: &Logits) -> Result<Vec<Row>, Failure> {
-        let batch = logits.batch();
+    /// The rows that are asked for, each certified when it is taken.
+    fn rows(&self, logits: &Logits) -> Result<impl Iterator<Item = Row>, Failure> {
+        let (batch, file) = (logits.batch(), self.file.display());
         if batch == 0 {
             return Err(Failure::Message {
                 exit: ExitCode::NothingEvaluated,
                 code: "oracle-no-rows".to_owned(),
-                message: format!("{} holds no rows", self.file.display()),
+                message: format!("{file} holds no rows"),
                 help: "name a file with at least one row of logits".to_owned(),
             });
         }
         let chosen = match self.row {
             Some(row) if row >= batch => {
-                let message = format!("there is no row {row}: {} has {batch}", self.file.display());
+                let message = format!("there is no row {row}: {file} has {batch}");
                 return Err(Failure::invocation("oracle-no-such-row", message, "rows count from 0"));
             }
             Some(row) => row..row + 1,
+            None if batch > MAX_ROWS => {
+                let message = format!("{file} has {batch} rows; {MAX_ROWS} are certified at most in one call");
+                return Err(Failure::invocation("oracle-too-many-rows", message, "name one with --row R"));
+            }
             None => 0..batch,
         };
+        // A file has p for every row or for none.
+        if self.p.is_none() && logits.p(chosen.start).is_none() {
+            let message = format!("{file} has no tensor `p`");
+            return Err(Failure::invocation("oracle-no-p", message, "give one: --p 0.95"));
+        }
         let mut workspace = Workspace::new();
-        chosen
-            .map(|row| {
-                let p = self.p.or_else(|| logits.p(row)).ok_or_else(|| {
-                    let message = format!("{} has no tensor `p`", self.file.display());
-                    Failure::invocation("oracle-no-p", message, "give one: --p 0.95")
-                })?;
-                let tokens = logits.row(row);
-                Ok(Row { row, vocab: tokens.len(), p, result: certify(&mut workspace, tokens, p) })
-            })
-            .collect()
+        let given = self.p;
+        Ok(chosen.filter_map(move |row| {
+            let (p, tokens) = (given.or_else(|| logits.p(row))?, logits.row(row));
+            Some(Row { row, vocab: tokens.len(), p, result: certify(&mut workspace, tokens, p) })
+        }))
     }
+}
+
+/// Prints each row as soon as it is certified, and says whether all were.
+fn print_each(file: &str, rows: impl Iterator<Item = Row>) -> Result<bool, Failure> {
+    let terminal = screen::stdout();
+    screen::print(&render::title(file))?;
+    let mut all = true;
+    for row in rows {
+        all &= row.result.is_ok();
+        screen::print(&render::row(&row, &terminal))?;
+    }
+    Ok(all)
 }
 
 fn certify(workspace: &mut Workspace, logits: &[f32], p: f32) -> Result<Certified, OracleError> {

@@ -9,15 +9,18 @@ use crate::text::sanitize;
 /// patterns stand beside them.
 const SCHEMA: &str = "nucleus-gate/oracle/v1";
 
-pub(super) fn human(file: &str, rows: &[Row], screen: &Screen) -> String {
-    let mut text = format!("{}\n", sanitize(file));
-    for row in rows {
-        let p = format!("p = {:?} ({:#010x})", row.p, row.p.to_bits());
-        text += &format!("\nrow {}: {} tokens, {p}\n", row.row, row.vocab);
-        match &row.result {
-            Ok(certified) => text += &nucleus(certified, row, screen),
-            Err(error) => text += &format!("  no certified nucleus: error[{}]: {error}\n", error.code()),
-        }
+/// The first line for people.
+pub(super) fn title(file: &str) -> String {
+    format!("{}\n", sanitize(file))
+}
+
+/// A row for people.
+pub(super) fn row(row: &Row, screen: &Screen) -> String {
+    let p = format!("p = {:?} ({:#010x})", row.p, row.p.to_bits());
+    let mut text = format!("\nrow {}: {} tokens, {p}\n", row.row, row.vocab);
+    match &row.result {
+        Ok(certified) => text += &nucleus(certified, row, screen),
+        Err(error) => text += &format!("  no certified nucleus: error[{}]: {error}\n", error.code()),
     }
     text
 }
