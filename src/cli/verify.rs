@@ -106,12 +106,7 @@ impl Verify {
         }
         let outcome = ExitCode::from(&statement);
         exit = exit.max(outcome);
-        let predicate = &statement.predicate;
-        let _ = writeln!(text, "execution     {}", sanitize(&predicate.execution.status));
-        for stop in &predicate.execution.stop_reasons {
-            let _ = writeln!(text, "  stopped     {}: {}", sanitize(&stop.code), sanitize(&stop.message));
-        }
-        let _ = writeln!(text, "decision      {} (exit code {})", sanitize(&predicate.decision), outcome.number());
+        conclusion(&mut text, &statement, outcome);
         let _ = writeln!(text, "exit code     {}", exit.number());
         screen::print(&text)?;
         Ok(exit)
@@ -244,6 +239,16 @@ fn heading(statement: &Statement, payload: &[u8], signer: Option<&Sha256>) -> St
         evaluator.digest.sha256
     );
     text
+}
+
+/// How the run ended, and why.
+fn conclusion(text: &mut String, statement: &Statement, outcome: ExitCode) {
+    let predicate = &statement.predicate;
+    let _ = writeln!(text, "execution     {}", sanitize(&predicate.execution.status));
+    for stop in &predicate.execution.stop_reasons {
+        let _ = writeln!(text, "  stopped     {}: {}", sanitize(&stop.code), sanitize(&stop.message));
+    }
+    let _ = writeln!(text, "decision      {} (exit code {})", sanitize(&predicate.decision), outcome.number());
 }
 
 fn drift(file: &Checked) -> String {
