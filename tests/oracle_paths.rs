@@ -197,6 +197,19 @@ fn masked_rows_equal_the_definition() {
     }
 }
 
+/// The token after the nucleus is far, and the last block, which is not full, holds lighter ones with their exact weights.
+#[test]
+fn a_far_token_is_the_next_one_before_lighter_tokens_that_are_not_masked_as_far() {
+    let mut logits = vec![-20.0; 2724];
+    for token in [3, 572, 1030, 2040] {
+        logits[token] = 0.0;
+    }
+    logits[607] = -13.0;
+    logits[2048..].fill(-14.0);
+    assert_eq!(check(&mut workspaces(), &logits, 0.951), Ok(4));
+    assert_eq!(nucleus(&logits, 0.951).unwrap().next_dropped, Some(607));
+}
+
 #[test]
 fn a_workspace_holds_at_most_six_megabytes_at_262144_tokens() {
     let mut unit = random(11);

@@ -48,8 +48,6 @@ pub(super) struct Range {
     pub(super) above: f64,
     /// The lower edge of the bucket that the token after the boundary is in, at the latest.
     pub(super) lowest: f64,
-    /// Whether `lowest` is where the tail begins: then the token after the boundary may lie in the tail.
-    pub(super) reaches_tail: bool,
 }
 
 impl Histogram {
@@ -118,7 +116,6 @@ impl Histogram {
         Some(Range {
             above: bucket.checked_sub(1).map_or(f64::INFINITY, |previous| self.lower_edge(previous)),
             lowest: self.lower_edge(last),
-            reaches_tail: next.is_none(),
         })
     }
 }

@@ -68,6 +68,11 @@ impl Far {
         (stride > 0 && far * 16 >= SAMPLE * 15).then_some(Self { below })
     }
 
+    /// Whether a difference from the maximum is far.
+    pub(super) fn has(self, difference: f64) -> bool {
+        difference < self.below
+    }
+
     /// The weights of a block, 0 for what is far; `near` has the others too. Returns the mass of what is far.
     #[inline(always)]
     pub(super) fn weigh<S: Simd>(

@@ -209,7 +209,7 @@ impl Kernel for NucleusOf<'_> {
                 let row = Row { logits, max: extent.max, first: extent.first, normalizer, target: p * normalizer };
                 if let Some(range) = workspace.histogram.find(row.target) {
                     let head = split(simd, workspace, logits, range);
-                    if let Some(nucleus) = settle(workspace, &row, range, head) {
+                    if let Some(nucleus) = settle(workspace, &row, far, head) {
                         return Ok(nucleus);
                     }
                 }
@@ -346,7 +346,7 @@ fn split<S: Simd>(simd: S, workspace: &mut Workspace, logits: &[f32], range: Ran
 
 /// Finds and certifies the boundary inside `range`, whose keys are at hand. None if it is not there, or if the scan
 /// might not name it.
-fn settle(workspace: &mut Workspace, row: &Row<'_>, range: Range, head: Head) -> Option<Nucleus> {
+fn settle(workspace: &mut Workspace, row: &Row<'_>, far: Option<Far>, head: Head) -> Option<Nucleus> {
     let Workspace { weights, keys, .. } = workspace;
     keys.sort_unstable();
     let weights = weights.as_flattened().as_flattened();
@@ -365,16 +365,18 @@ fn settle(workspace: &mut Workspace, row: &Row<'_>, range: Range, head: Head) ->
     if !scan::names_boundary(row.logits.len(), before, row.target, prefix) {
         return None;
     }
-    let next = keys.get(taken + 1).copied();
-    let next = if next.is_none() && range.reaches_tail { first_below(row.logits, weights, range.lowest) } else { next };
+    // A far token has no weight here: it may rank before a next one that is as light. And the next one may be in the tail.
+    let is_far = |key: &RankKey| {
+        let logit = row.logits.get(key.token() as usize).copied().unwrap_or(row.max);
+        far.is_some_and(|far| far.has(f64::from(logit) - f64::from(row.max)))
+    };
+    let next = keys.get(taken + 1).filter(|key| !is_far(key)).copied();
+    let next = next.or_else(|| first_after(row.logits, boundary));
     Some(row.nucleus(head.count + taken + 1, boundary, next, before, prefix))
 }
 
-/// The first token, in rank order, of a weight below `lowest`.
-fn first_below(logits: &[f32], weights: &[f64], lowest: f64) -> Option<RankKey> {
-    let tokens = logits.iter().zip(weights).enumerate();
-    tokens
-        .filter(|(_, (_, weight))| **weight < lowest)
-        .map(|(token, (&logit, _))| RankKey::new(logit, token as u32))
-        .min()
+/// The first token, in rank order, after `boundary`.
+fn first_after(logits: &[f32], boundary: RankKey) -> Option<RankKey> {
+    let keys = logits.iter().enumerate().map(|(token, &logit)| RankKey::new(logit, token as u32));
+    keys.filter(|key| *key > boundary).min()
 }
