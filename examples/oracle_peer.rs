@@ -2,7 +2,7 @@
 //!
 //! - `write KIND FILE` writes the kind's first row as little-endian fp32.
 //! - `time KIND ISA REPEATS` certifies that row at p = fp32(0.95), one worker: milliseconds.
-//! - `workers N REPEATS` certifies 16 rows of each generated kind in a pool of N workers: milliseconds.
+//! - `workers N REPEATS` certifies 64 rows of each generated kind in a pool of N workers: milliseconds.
 //! - `copy BYTES REPEATS` copies memory: milliseconds.
 
 use std::error::Error;
@@ -90,7 +90,7 @@ fn time(kind: &str, isa: &str, repeats: usize) -> Answer<Value> {
 
 fn workers(count: usize, repeats: usize) -> Answer<Value> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(count).build()?;
-    let batches = GENERATED.iter().map(|(kind, ..)| inputs(kind, 16)).collect::<Answer<Vec<_>>>()?;
+    let batches = GENERATED.iter().map(|(kind, ..)| inputs(kind, 64)).collect::<Answer<Vec<_>>>()?;
     let times = timings(repeats, || {
         pool.install(|| {
             for batch in &batches {
@@ -98,7 +98,7 @@ fn workers(count: usize, repeats: usize) -> Answer<Value> {
             }
         });
     });
-    Ok(json!({ "workers": count, "rows": 16 * batches.len(), "time": times }))
+    Ok(json!({ "workers": count, "rows": 64 * batches.len(), "time": times }))
 }
 
 fn copy(bytes: usize, repeats: usize) -> Value {
