@@ -23,7 +23,6 @@ pub use preflight::dispatch_paths;
 pub use row::verdicts;
 pub use tally::RuleTally;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
@@ -68,18 +67,16 @@ pub fn run(policy: &Policy, matrix: &Matrix, context: &Context<'_>) -> Run {
     let stop = || context.late(limit);
     let (matrix, mut preflight) = select(policy, matrix, context);
     let row = context.selection.as_ref().and_then(|selection| selection.row);
-    let oracle_nanos = AtomicU64::new(0);
     let cases: Vec<CaseOutcome> = matrix
         .cases
         .par_iter()
         .map(|case| {
             let scope =
                 case::Scope { policy, matrix: &matrix, preflight: &preflight, root: context.root, row, stop: &stop };
-            let outcome = case::judge(&scope, case);
-            oracle_nanos.fetch_add(outcome.oracle_nanos, Ordering::Relaxed);
-            outcome
+            case::judge(&scope, case)
         })
         .collect();
+    let oracle_nanos = cases.iter().map(|case| case.oracle_nanos).sum();
     let rules = tally::tally(policy, &cases);
     let reports = reports::evaluate(policy, &cases);
     let mut faults = std::mem::take(&mut preflight.faults);
@@ -97,7 +94,7 @@ pub fn run(policy: &Policy, matrix: &Matrix, context: &Context<'_>) -> Run {
         reports,
         execution,
         decision,
-        oracle_time: Duration::from_nanos(oracle_nanos.into_inner()),
+        oracle_time: Duration::from_nanos(oracle_nanos),
         elapsed: context.started.elapsed(),
         workers: rayon::current_num_threads(),
     }
