@@ -21,6 +21,15 @@ pub fn is_unsafe(c: char) -> bool {
         || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// A count and what it counts, as in "1 row" and "2 rows".
+#[must_use]
+pub fn amount(count: impl Into<u64>, noun: &str) -> String {
+    match count.into() {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    }
+}
+
 /// JSON text as serde_json writes it, with what [`sanitize`] replaces replaced inside its strings, escaped or not; line
 /// breaks and tabs stay, as escapes. The text reads as the same document otherwise.
 #[must_use]
@@ -54,6 +63,11 @@ mod tests {
     #[test]
     fn plain_text_is_borrowed() {
         assert!(matches!(sanitize("smollm2-135m, p = 0.9, größer, 猫"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!([0u32, 1, 2].map(|count| amount(count, "row")), ["0 rows", "1 row", "2 rows"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::matrix::Matrix;
 use crate::policy::{Entry, Frozen, LOCK_PATH, Lock, Policy, lint};
 use crate::root::ProjectRoot;
 use crate::syntax::{Issues, Severity};
+use crate::text::amount;
 
 /// Freeze every policy and matrix of the project: write their hashes into policies/nucleus-gate.lock
 ///
@@ -49,7 +50,7 @@ impl Freeze {
             write_atomic(&path, text.as_bytes(), Existing::Replace).map_err(|error| Failure::unwritten(&error))?;
         }
         let word = if current { "up to date" } else { "written" };
-        let mut out = format!("{LOCK_PATH}: {word}, {} files\n", entries.len());
+        let mut out = format!("{LOCK_PATH}: {word}, {}\n", amount(entries.len() as u64, "file"));
         entries.iter().for_each(|entry| out += &format!("  {} {}  {}\n", entry.kind.name(), entry.sha256, entry.path));
         screen::print(&out)?;
         Ok(ExitCode::Passed)

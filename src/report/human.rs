@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::boundary::wrapped;
 use super::{Screen, boundary, diagnostic, selection, summary};
 use crate::gate::{self, Decision, Execution, ExitCode, Run, Violation};
-use crate::text::sanitize;
+use crate::text::{amount, sanitize};
 
 /// Details of a report item that are shown.
 const DETAILS: usize = 3;
@@ -58,7 +58,7 @@ fn violations(run: &Run, screen: &Screen, out: &mut String) {
     if !counted.is_empty() {
         let _ = writeln!(out, "Further violations, listed in the JSON report");
         for (case, violations, rows) in counted {
-            let _ = writeln!(out, "  {}: {violations} on {rows} rows", sanitize(case));
+            let _ = writeln!(out, "  {}: {violations} on {}", sanitize(case), amount(rows as u64, "row"));
         }
         out.push('\n');
     }
@@ -138,23 +138,25 @@ fn verdict(run: &Run, screen: &Screen, out: &mut String) {
         Execution::Complete => "complete",
         Execution::Stopped => "stopped before a verdict",
     };
-    let violations = run.violations().count();
-    let plural = if violations == 1 { "" } else { "s" };
+    let violations = amount(run.violations().count() as u64, "violation");
     let selected = run.faults.iter().any(|fault| fault.code == gate::SELECTION);
     let decision = match run.decision {
         Decision::Pass if selected => "none: a selection never ends in a verdict; its rows pass".to_owned(),
         Decision::Fail if selected => {
-            format!("none: a selection never ends in a verdict; {violations} violation{plural} on {violated} rows")
+            format!("none: a selection never ends in a verdict; {violations} on {}", amount(violated as u64, "row"))
+        }
+        Decision::Pass if run.execution == Execution::Stopped => {
+            "no verdict: the rows that were decided pass".to_owned()
         }
         Decision::Pass => "pass".to_owned(),
-        Decision::Fail => format!("fail: {violations} violation{plural} on {violated} rows"),
+        Decision::Fail => format!("fail: {violations} on {}", amount(violated as u64, "row")),
         Decision::NotEvaluated => "not evaluated".to_owned(),
     };
     let upstream =
         run.reports.iter().zip(&run.policy.reports).filter(|(_, item)| item.kind.name() == "upstream-envelope");
     let beside: String = upstream.map(|(report, _)| format!("upstream envelope: {}; ", report.summary)).collect();
     let _ = writeln!(out, "  execution  {execution}\n  decision   {decision}");
-    let gates = format!("{beside}this gate: {violations} violation{plural}");
+    let gates = format!("{beside}this gate: {violations}");
     out.push_str(&wrapped("           ", &gates, screen));
     let _ = writeln!(out, "  exit code  {}", ExitCode::of(run).number());
     if ExitCode::of(run) == ExitCode::Passed {

@@ -22,6 +22,7 @@
 use super::{quoted, Finding, Row, Rule, Strictness, SubjectRow, Verdict};
 use crate::matrix::RowKind;
 use crate::syntax::{Decimal, Node, Spanned};
+use crate::text::amount;
 
 /// The parameters of `count-envelope`.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,9 +89,10 @@ impl Rule for CountEnvelope {
         let difference = kept.abs_diff(reference);
         let direction = if kept > reference { "more" } else { "fewer" };
         let message = format!(
-            "{} keeps {kept} tokens where the oracle keeps {reference}: {difference} {direction}; allowed are {} or less \
+            "{} keeps {} where the oracle keeps {reference}: {difference} {direction}; allowed are {} or less \
              than {} of the oracle's count",
             subject.name,
+            amount(kept, "token"),
             *self.max_difference,
             self.relative_below.text()
         );

@@ -19,6 +19,7 @@
 use super::{Finding, Row, Rule, Strictness, SubjectRow, Verdict};
 use crate::matrix::RowKind;
 use crate::syntax::{Node, Spanned};
+use crate::text::amount;
 
 /// The parameters of `exact-count`.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,7 +54,7 @@ impl Rule for ExactCount {
         if kept == wanted {
             return Verdict::Passed;
         }
-        let message = format!("{} keeps {kept} tokens; exactly {wanted} must be kept", subject.name);
+        let message = format!("{} keeps {}; exactly {wanted} must be kept", subject.name, amount(kept, "token"));
         let focus = row.oracle.and_then(|oracle| row.first_difference(&subject.output.kept, &oracle.kept));
         Verdict::Violated(
             Finding::new(message, kept, wanted)

@@ -21,6 +21,7 @@
 use super::{Finding, Row, Rule, Strictness, SubjectRow, Verdict};
 use crate::matrix::RowKind;
 use crate::syntax::Node;
+use crate::text::amount;
 
 /// The parameters of `masked-value`: none.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,8 +56,9 @@ impl Rule for MaskedValue {
         let Some(&first) = wrong.first() else { return Verdict::Passed };
         let count = wrong.len() as u64;
         let message = format!(
-            "{} writes neither -inf nor the input to {count} tokens outside the oracle's set; the first is {}",
+            "{} writes neither -inf nor the input to {} outside the oracle's set; the first is {}",
             subject.name,
+            amount(count, "token"),
             row.describe(first)
         );
         Verdict::Violated(

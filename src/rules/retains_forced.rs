@@ -20,6 +20,7 @@
 use super::{Finding, Row, Rule, Strictness, SubjectRow, Verdict};
 use crate::matrix::RowKind;
 use crate::syntax::Node;
+use crate::text::amount;
 
 /// The parameters of `retains-forced`: none.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +50,7 @@ impl Rule for RetainsForced {
             return Verdict::Passed;
         }
         let kept = subject.output.kept.count();
-        let message = format!("{} drops the forced {}; it keeps {kept} tokens", subject.name, row.describe(token));
+        let message = format!("{} drops the forced {}; it keeps {}", subject.name, row.describe(token), amount(kept, "token"));
         Verdict::Violated(
             Finding::new(message, "dropped", "kept").label("the forced token is dropped").difference(1).focus(Some(token)),
         )

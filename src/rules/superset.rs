@@ -20,6 +20,7 @@
 use super::{quoted, Finding, Row, Rule, Strictness, SubjectRow, Verdict};
 use crate::matrix::RowKind;
 use crate::syntax::{Node, Spanned};
+use crate::text::amount;
 
 /// The parameters of `superset`.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,16 +57,17 @@ impl Rule for Superset {
         let (missing, count) = (missing.count() as u64, oracle.nucleus.count);
         let first = first.token();
         let message = format!(
-            "{} drops {missing} of the {count} tokens that the oracle keeps; the first is {}",
+            "{} drops {missing} of the {} that the oracle keeps; the first is {}",
             subject.name,
+            amount(count, "token"),
             row.describe(first)
         );
         Verdict::Violated(
             Finding::new(message, format!("{missing} missing"), "0 missing")
-                .at(self.of.span, format!("{missing} of its {count} tokens are missing"))
+                .at(self.of.span, format!("{missing} of its {} missing", amount(count, "token")))
                 .difference(missing)
                 .focus(Some(first))
-                .fact(format!("{} keeps {} tokens in all", subject.name, kept.count())),
+                .fact(format!("{} keeps {} in all", subject.name, amount(kept.count(), "token"))),
         )
     }
 }

@@ -18,6 +18,7 @@
 use super::{quoted, Finding, Row, Rule, Strictness, SubjectRow, Verdict};
 use crate::matrix::RowKind;
 use crate::syntax::{Node, Spanned};
+use crate::text::amount;
 
 /// The parameters of `symmetric-difference`.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,12 +66,14 @@ impl Rule for SymmetricDifference {
             return Verdict::Passed;
         }
         let message = format!(
-            "{} differs from the oracle on {own} tokens; {} differs on {allowed}, and no more are allowed",
-            subject.name, bound.name
+            "{} differs from the oracle on {}; {} differs on {allowed}, and no more are allowed",
+            subject.name,
+            amount(own, "token"),
+            bound.name
         );
         Verdict::Violated(
             Finding::new(message, own, allowed)
-                .at(self.at_most.span, format!("differs on {allowed} tokens"))
+                .at(self.at_most.span, format!("differs on {}", amount(allowed, "token")))
                 .difference(own - allowed)
                 .focus(row.first_difference(&subject.output.kept, &oracle.kept)),
         )

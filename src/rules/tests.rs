@@ -188,7 +188,7 @@ fn the_patch_may_not_be_further_off_than_stock() {
     let finding = violated(scene.judge_with(rule, &patch, &[0, 1, 2]));
     assert_eq!(
         finding.message,
-        "patch differs from the oracle on 1 tokens; stock differs on 0, and no more are allowed"
+        "patch differs from the oracle on 1 token; stock differs on 0, and no more are allowed"
     );
 }
 
@@ -237,7 +237,7 @@ fn masks_are_minus_infinity() {
     let finding = violated(scene.judge_with(rule, &masked_with(-1e4), &[0, 1, 2]));
     assert_eq!(
         finding.message,
-        "patch writes neither -inf nor the input to 1 tokens outside the oracle's set; the first is token 4 (logit 0.0)"
+        "patch writes neither -inf nor the input to 1 token outside the oracle's set; the first is token 4 (logit 0.0)"
     );
     // A token more, with the input's bits, is kept and not masked; a changed token of the set is for `unaltered`.
     assert_eq!(scene.judge_with(rule, &masked_with(0.0), &[0, 1, 2]), Verdict::Passed);

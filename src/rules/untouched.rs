@@ -18,6 +18,7 @@
 use super::{Finding, Row, Rule, Strictness, SubjectRow, Verdict};
 use crate::matrix::RowKind;
 use crate::syntax::Node;
+use crate::text::amount;
 
 /// The parameters of `untouched`: none.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,8 +51,10 @@ impl Rule for Untouched {
             return Verdict::Passed;
         }
         let message = format!(
-            "{} changes a row whose p switches top-p off: {masked} tokens masked or added, {} kept logits altered",
-            subject.name, output.altered
+            "{} changes a row whose p switches top-p off: {} masked or added, {} altered",
+            subject.name,
+            amount(masked as u64, "token"),
+            amount(output.altered, "kept logit")
         );
         Verdict::Violated(
             Finding::new(message, format!("{masked} masked, {} altered", output.altered), "untouched")

@@ -13,10 +13,10 @@ pub use review_text::review_text;
 pub use show::show;
 
 use crate::proof::{Company, Price, Review};
+use crate::text::amount;
 
-/// "1 row", "2 rows".
 fn rows(count: usize) -> String {
-    if count == 1 { "1 row".to_owned() } else { format!("{count} rows") }
+    amount(count as u64, "row")
 }
 
 /// What a model ran as: "patch", "patch and all other subjects".
