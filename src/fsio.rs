@@ -1,6 +1,7 @@
 //! Files, read within a bound and written whole or not at all.
 
 mod hold;
+mod unnamed;
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -43,6 +44,17 @@ pub enum FileError {
 }
 
 impl FileError {
+    /// What is wrong, without the path.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Io { source, .. } => source.to_string(),
+            Self::NotRegular { .. } => "not a regular file".to_owned(),
+            Self::TooLarge { limit, .. } => format!("more than {limit} bytes"),
+            Self::Exists { .. } => "exists already and is not replaced".to_owned(),
+        }
+    }
+
     /// The stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -90,8 +102,9 @@ pub enum Existing {
     Keep,
 }
 
-/// Writes `bytes` to `path`: a temporary file beside it, flushed to disk, then renamed. A reader sees the old file, no
-/// file or the whole new one. An interrupt waits until it is done, so that no temporary file is left.
+/// Writes `bytes` to `path`: to a file without a name, flushed to disk, then named. A reader sees the old file, no file
+/// or the whole new one, and of a killed process nothing half-written is left. Where the file system has no files without
+/// a name, it is a temporary one beside; an interrupt waits until that is gone.
 ///
 /// # Errors
 /// [`FileError::Io`], and [`FileError::Exists`] under [`Existing::Keep`].
@@ -107,19 +120,30 @@ pub fn write_secret(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     write_with_mode(path, bytes, Existing::Keep, 0o600)
 }
 
+/// The folder that holds `path`.
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 fn write_with_mode(path: &Path, bytes: &[u8], existing: Existing, mode: u32) -> Result<(), FileError> {
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let folder = folder(path);
     let _hold = Hold::signals();
-    let mut file = tempfile::Builder::new()
-        .prefix(".nucleus-gate-")
-        .suffix(".tmp")
-        .permissions(fs::Permissions::from_mode(mode))
-        .tempfile_in(folder)
-        .map_err(io_error(path))?;
-    file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(io_error(path))?;
+    let mut names = tempfile::Builder::new();
+    names.prefix(".nucleus-gate-").suffix(".tmp").permissions(fs::Permissions::from_mode(mode));
+    let write = |file: &File| (&*file).write_all(bytes).and_then(|()| file.sync_all());
+    if let Some(file) = unnamed::open(folder, mode) {
+        write(&file).map_err(io_error(path))?;
+        match name(&file, path, existing, &names) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(FileError::Exists { path: path.to_owned() });
+            }
+            // Without /proc it cannot be named.
+            Err(_) => {}
+        }
+    }
+    let file = names.tempfile_in(folder).map_err(io_error(path))?;
+    write(file.as_file()).map_err(io_error(path))?;
     match existing {
         Existing::Replace => file.persist(path).map_err(|e| io_error(path)(e.error))?,
         Existing::Keep => file.persist_noclobber(path).map_err(|e| match e.error.kind() {
@@ -128,6 +152,16 @@ fn write_with_mode(path: &Path, bytes: &[u8], existing: Existing, mode: u32) -> 
         })?,
     };
     Ok(())
+}
+
+/// Names a whole file `path`. Only a rename replaces: where something stands there, the file gets another name first.
+fn name(file: &File, path: &Path, existing: Existing, names: &tempfile::Builder<'_, '_>) -> io::Result<()> {
+    match unnamed::link(file, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && existing == Existing::Replace => {
+            names.make_in(folder(path), |name| unnamed::link(file, name))?.persist(path).map(drop).map_err(|e| e.error)
+        }
+        named => named,
+    }
 }
 
 #[cfg(test)]
@@ -147,6 +181,17 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_whole_has_no_name() {
+        let folder = tempfile::tempdir().unwrap();
+        // Where the file system has none, a temporary file beside takes its place.
+        let Some(file) = unnamed::open(folder.path(), 0o644) else { return };
+        (&file).write_all(b"half").unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        drop(file);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
     fn writes_replace_or_keep_and_leave_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("f");
@@ -163,5 +208,7 @@ mod tests {
         assert_eq!(mode(&secret), 0o600);
         assert_eq!(write_secret(&secret, b"l").unwrap_err().code(), "file-exists");
         assert_eq!(write_atomic(&folder.path().join("no/f"), b"x", Existing::Keep).unwrap_err().code(), "file-missing");
+        assert_eq!(write_atomic(folder.path(), b"x", Existing::Replace).unwrap_err().code(), "file-io");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }
