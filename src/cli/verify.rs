@@ -88,18 +88,8 @@ impl Verify {
             let _ = writeln!(text, "undecodable   {}", sanitize(undecoded));
             exit = exit.max(ExitCode::Stopped);
         }
-        if let (Ok(policy), Ok(matrix), true) = (&policy, &matrix, drifted.is_empty()) {
-            for inconsistency in receipt::inconsistencies(&statement, policy, matrix) {
-                let _ = writeln!(text, "inconsistent  {inconsistency}");
-                exit = exit.max(ExitCode::Drift);
-            }
-            if self.replay {
-                let context = gate::Context { root: &root, started, selection: None };
-                let mut run = gate::run(policy, matrix, &context);
-                let places = places(&statement);
-                run.freeze = load::freeze(&root, policy, matrix, &places)?;
-                exit = exit.max(replay(&mut text, &statement, &run, &places)?);
-            }
+        if let (Ok(policy), Ok(matrix), true) = (policy, matrix, drifted.is_empty()) {
+            exit = exit.max(self.against(&mut text, &statement, &root, policy, matrix, started)?);
         } else if self.replay {
             text.push_str("replay        not evaluated: what the receipt binds is not there, or does not decode\n");
             exit = exit.max(ExitCode::Stopped);
@@ -109,6 +99,38 @@ impl Verify {
         conclusion(&mut text, &statement, outcome);
         let _ = writeln!(text, "exit code     {}", exit.number());
         screen::print(&text)?;
+        Ok(exit)
+    }
+
+    /// Holds what the receipt says to the policy and matrix that it binds, and to a second run where one was demanded.
+    fn against(
+        &self,
+        text: &mut String,
+        statement: &Statement,
+        root: &ProjectRoot,
+        policy: Policy,
+        matrix: Matrix,
+        started: Instant,
+    ) -> Result<ExitCode, Failure> {
+        let mut exit = ExitCode::Passed;
+        for inconsistency in receipt::inconsistencies(statement, &policy, &matrix) {
+            let _ = writeln!(text, "inconsistent  {inconsistency}");
+            exit = ExitCode::Drift;
+        }
+        let places = places(statement);
+        let freeze = load::freeze(root, &policy, &matrix, &places)?;
+        let said = &statement.predicate.bindings.freeze;
+        if let ("frozen", Some(complaint)) = (said.state.as_str(), freeze.complaint()) {
+            let _ =
+                writeln!(text, "inconsistent  it says that its policy and matrix are frozen: {}", sanitize(&complaint));
+            exit = ExitCode::Drift;
+        }
+        if self.replay {
+            let context = gate::Context { root, started, selection: None };
+            let mut run = gate::run(&policy, &matrix, &context);
+            run.freeze = freeze;
+            exit = exit.max(replay(text, statement, &run, &places)?);
+        }
         Ok(exit)
     }
 
@@ -248,7 +270,8 @@ fn conclusion(text: &mut String, statement: &Statement, outcome: ExitCode) {
     for stop in &predicate.execution.stop_reasons {
         let _ = writeln!(text, "  stopped     {}: {}", sanitize(&stop.code), sanitize(&stop.message));
     }
-    let _ = writeln!(text, "decision      {} (exit code {})", sanitize(&predicate.decision), outcome.number());
+    let _ =
+        writeln!(text, "decision      {} (the run's exit code: {})", sanitize(&predicate.decision), outcome.number());
 }
 
 fn drift(file: &Checked) -> String {

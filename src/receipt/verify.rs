@@ -7,6 +7,7 @@ use super::statement::{Statement, SubjectBinding};
 use crate::digest::Sha256;
 use crate::evidence::Bundle;
 use crate::fsio::read_bounded;
+use crate::policy::LOCK_PATH;
 use crate::root::ProjectRoot;
 
 /// One bound thing, then and now.
@@ -33,7 +34,7 @@ impl Checked {
     }
 }
 
-/// Every evidence and input file that the receipt binds, compared with what lies under `root`. At most `max_bytes` of a
+/// The lock and every evidence and input file that the receipt binds, compared with what lies under `root`. At most `max_bytes` of a
 /// bundle or an input file are read.
 #[must_use]
 pub fn bound_files(statement: &Statement, root: &ProjectRoot, max_bytes: u64) -> Vec<Checked> {
@@ -41,11 +42,13 @@ pub fn bound_files(statement: &Statement, root: &ProjectRoot, max_bytes: u64) ->
     for subject in &statement.predicate.bindings.subjects {
         checked.extend(bundle(subject, root, max_bytes));
     }
-    for file in statement.predicate.cases.iter().filter_map(|case| case.file.as_ref()) {
-        let found = root.resolve(&file.path).map_err(|error| error.to_string()).and_then(|path| {
+    let lock = statement.predicate.bindings.freeze.lock_sha256.map(|sha256| (LOCK_PATH, sha256));
+    let files = statement.predicate.cases.iter().filter_map(|case| case.file.as_ref());
+    for (path, bound) in lock.into_iter().chain(files.map(|file| (file.path.as_str(), file.digest.sha256))) {
+        let found = root.resolve(path).map_err(|error| error.to_string()).and_then(|path| {
             read_bounded(&path, max_bytes).map(|bytes| Sha256::of(&bytes)).map_err(|error| error.to_string())
         });
-        checked.push(Checked::new(&file.path, file.digest.sha256, found));
+        checked.push(Checked::new(path, bound, found));
     }
     checked
 }
