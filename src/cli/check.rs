@@ -38,7 +38,9 @@ impl Check {
         let started = Instant::now();
         let Loaded { policy, matrix, root, places, freeze } = self.files.load()?;
         self.refuse_unfrozen(&policy, &freeze)?;
-        let prepared = self.reporting.prepare(self.case.is_none())?;
+        let with_receipt = self.case.is_none();
+        self.reporting.spare_inputs(&policy, &matrix, root.path(), with_receipt)?;
+        let prepared = self.reporting.prepare(with_receipt)?;
         let selection = self.case.clone().map(|case| Selection { case, row: self.row });
         let mut run = gate::run(&policy, &matrix, &gate::Context { root: &root, started, selection });
         run.freeze = freeze;

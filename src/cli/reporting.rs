@@ -148,8 +148,6 @@ impl Reporting {
 
     /// Writes every file of the run, or none where they are larger than the policy allows.
     fn write(&self, run: &Run, places: &Places, prepared: &Prepared) -> Result<(), Failure> {
-        let root = root_of(&run.matrix, places);
-        self.spare_inputs(&run.policy, &run.matrix, &root, prepared.with_receipt)?;
         let mut files = Vec::new();
         for output in &self.output {
             files.push((output.path.as_path(), render(run, output.format, &report::Screen::plain())?.into_bytes()));
@@ -204,14 +202,6 @@ fn resolve(path: &Path) -> PathBuf {
         (Ok(parent), Some(name)) => parent.join(name),
         (Err(_), _) | (_, None) => path.to_owned(),
     }
-}
-
-/// The folder where the matrix's paths begin: its place says how far above it that is.
-fn root_of(matrix: &Matrix, places: &Places) -> PathBuf {
-    let path = Path::new(matrix.source.name()).canonicalize().unwrap_or_default();
-    let place = Path::new(&places.matrix);
-    let depth = if path.ends_with(place) { place.components().count() } else { 1 };
-    path.ancestors().nth(depth).unwrap_or(Path::new("/")).to_owned()
 }
 
 /// This program, as receipts name it.

@@ -60,6 +60,7 @@ impl Run {
         let path = folder.join("matrix.kdl");
         write_atomic(&path, text.as_bytes(), Existing::Keep).map_err(|error| Failure::unwritten(&error))?;
         let matrix = read_matrix(&path)?;
+        self.reporting.spare_inputs(&loaded.policy, &matrix, loaded.root.path(), true)?;
         super::screen::note(&format!("evidence and its matrix: {}", folder.display()));
         let context = gate::Context { root: &loaded.root, started, selection: None };
         let places = places(&loaded.root, &loaded.policy, &matrix);
