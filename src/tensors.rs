@@ -21,10 +21,16 @@ pub enum TensorError {
         "the header claims {claimed} bytes; the file holds {available} after its length field, {MAX_HEADER} are read at most"
     )]
     HeaderLength {
-        /// The length field (0 where even that is cut off).
+        /// The length field.
         claimed: u64,
         /// Bytes after the length field.
         available: u64,
+    },
+    /// The file ends before its header.
+    #[error("the file has {length} bytes; the length of its header alone takes 8")]
+    NoHeader {
+        /// Its bytes.
+        length: usize,
     },
     /// The header is no JSON object, or has a key twice.
     #[error("the header: {0}")]
@@ -77,7 +83,7 @@ impl TensorError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::HeaderLength { .. } => "tensor-header-length",
+            Self::HeaderLength { .. } | Self::NoHeader { .. } => "tensor-header-length",
             Self::HeaderJson(_) => "tensor-header-json",
             Self::Layout(_) => "tensor-layout",
             Self::TooMany { .. } => "tensor-too-many",
@@ -101,10 +107,9 @@ impl<'a> TensorFile<'a> {
     /// [`MAX_HEADER`], and tensors are views into `bytes`, which their offsets must cover exactly.
     ///
     /// # Errors
-    /// [`TensorError::HeaderLength`], [`TensorError::HeaderJson`], [`TensorError::Layout`], [`TensorError::TooMany`].
+    /// [`TensorError::HeaderLength`], [`TensorError::NoHeader`], [`TensorError::HeaderJson`], [`TensorError::Layout`], [`TensorError::TooMany`].
     pub fn parse(bytes: &'a [u8]) -> Result<Self, TensorError> {
-        let (length, rest) =
-            bytes.split_first_chunk::<8>().ok_or(TensorError::HeaderLength { claimed: 0, available: 0 })?;
+        let (length, rest) = bytes.split_first_chunk::<8>().ok_or(TensorError::NoHeader { length: bytes.len() })?;
         let (claimed, available) = (u64::from_le_bytes(*length), rest.len() as u64);
         let header = usize::try_from(claimed.min(MAX_HEADER + 1)).ok().and_then(|length| rest.get(..length));
         let header =

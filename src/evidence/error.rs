@@ -42,7 +42,7 @@ pub struct Unreadable {
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// The folder or file cannot be read, or the bundle is larger than allowed.
-    #[error(transparent)]
+    #[error("{}", .0.reason())]
     File(#[from] FileError),
     /// Something in the folder is no regular file with a plain name.
     #[error("not a regular file with a plain name: a bundle holds no folders, links or devices")]

@@ -53,6 +53,12 @@ fn codes() -> impl Iterator<Item = Code<'static>> {
     })
 }
 
+/// What to do next about a diagnostic of this code.
+#[must_use]
+pub fn next_step(code: &str) -> Option<&'static str> {
+    codes().find(|known| known.code == code).map(|known| known.next)
+}
+
 /// The page of a rule, a report, a fault, a mutation or a code, in Markdown. In a report, rules carry the prefix `rule::`
 /// and the oracle's rejections `oracle::`.
 #[must_use]

@@ -32,7 +32,7 @@ fn codes_of(text: &str) -> BTreeSet<String> {
     let scoped =
         |literal: &String| literal.split_once("::").is_some_and(|(space, rest)| spaces.contains(&space) && word(rest));
     let mut found: BTreeSet<String> = text.lines().flat_map(literals).filter(scoped).collect();
-    for body in text.split("pub fn code(").skip(1) {
+    for body in text.split("fn code(").skip(1) {
         let body = body.split("\n    }").next().unwrap();
         found.extend(body.lines().flat_map(literals).filter(|literal| word(literal)));
     }

@@ -7,7 +7,8 @@ use rayon::prelude::*;
 use super::outcome::{CaseOutcome, Fault, FaultClass, Place, SubjectCase};
 use super::preflight::Preflight;
 use super::row::{self, RowInput};
-use crate::evidence::{CaseEvidence, EvidenceError};
+use crate::evidence::{CaseEvidence, EvidenceError, Problem, Unreadable};
+use crate::fsio::FileError;
 use crate::inputs::{self, Inputs};
 use crate::matrix::{Case, Matrix, Origin, RowKind};
 use crate::oracle::{self, Nucleus, OracleError};
@@ -163,8 +164,9 @@ fn build(limits: &Limits, root: &ProjectRoot, case: &Case) -> Result<Inputs, Box
             let place = |label: &str| Some(Place::Matrix(path.span, label.to_owned()));
             let file = root.resolve(&path.value).map_err(|error| unreadable_input(case, error.code(), &error))?;
             let most = u64::from(*limits.max_vocab).saturating_mul(u64::from(*limits.max_batch)).saturating_mul(4);
-            let bytes = crate::fsio::read_bounded(&file, most.saturating_add(1 << 20))
-                .map_err(|error| unreadable_input(case, error.code(), &error))?;
+            let bytes = crate::fsio::read_bounded(&file, most.saturating_add(1 << 20)).map_err(|error| {
+                unreadable_input(case, error.code(), &format!("{}: {}", path.value, error.reason()))
+            })?;
             let found = crate::digest::Sha256::of(&bytes);
             if found != **sha256 {
                 return Err(Box::new(Fault {
@@ -289,7 +291,12 @@ pub(super) fn evidence_fault(subject: &str, error: &EvidenceError, place: Place)
         },
         code: error.code().to_owned(),
         message: format!("the evidence of {subject}: {error}"),
-        help: "restore the recorded bundle, or capture it anew and freeze a new matrix".to_owned(),
+        help: match error {
+            EvidenceError::Unreadable(Unreadable { problem: Problem::File(FileError::TooLarge { .. }), .. }) => {
+                "the policy's `max-artifact-bytes` bounds a bundle; put fewer cases into one matrix".to_owned()
+            }
+            _ => "restore the recorded bundle, or capture it anew and freeze a new matrix".to_owned(),
+        },
         place: Some(place),
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceSpan};
 
+use crate::explain::next_step;
 use crate::gate::{Fault, Place, Run, Violation, ViolationOf};
-use crate::syntax::{Issues, Source};
+use crate::syntax::{Issue, Issues, Source};
 use crate::text::sanitize;
 
 /// How wide and how colourful the reader's screen is.
@@ -42,10 +43,12 @@ impl Screen {
 /// Issues of one file that are drawn; a file with more is mended in steps.
 const MAX_ISSUES: usize = 50;
 
-/// Draws the issues of a file, and counts those beyond the first fifty.
+/// Draws the issues of a file, and counts those beyond the first fifty. One without a help of its own gets its code's.
 #[must_use]
 pub fn render_issues(issues: &Issues, screen: &Screen) -> String {
-    let mut drawn: Vec<String> = issues.reports().take(MAX_ISSUES).map(|report| screen.draw(&report)).collect();
+    let next = |issue: &Issue| issue.help.clone().or_else(|| next_step(issue.code).map(str::to_owned));
+    let helped = |issue: &Issue| Issue { help: next(issue), ..issue.clone() }.on(&issues.source);
+    let mut drawn: Vec<String> = issues.list.iter().take(MAX_ISSUES).map(|issue| screen.draw(&helped(issue))).collect();
     if issues.list.len() > MAX_ISSUES {
         drawn.push(format!("{}: and {} more\n", issues.source.name(), issues.list.len() - MAX_ISSUES));
     }

@@ -137,11 +137,6 @@ impl Issues {
         list.sort_by_key(|issue| issue.labels.first().map_or(0, |(span, _)| span.offset()));
         Self { source, list }
     }
-
-    /// Each as a miette diagnostic.
-    pub fn reports(&self) -> impl Iterator<Item = IssueReport> + '_ {
-        self.list.iter().map(|issue| issue.on(&self.source))
-    }
 }
 
 impl fmt::Display for Issues {
