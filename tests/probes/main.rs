@@ -1,59 +1,94 @@
-//! Every way that a run can be broken, as a table: `tests/README.md` says what each gives, and this runs each.
+//! Every way that a run can be broken, a folder each: `tests/scenarios/` holds them, `tests/README.md` their table.
 
 mod project;
-mod scenarios;
+mod scenario;
 mod signals;
+mod steps;
+mod timeout;
 mod verify;
 
-use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Output;
 
-/// Probe, code and exit code of every row of the table in `tests/README.md`.
-fn table() -> Vec<(String, String, i32)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/README.md");
-    let text = std::fs::read_to_string(path).unwrap();
-    let cells = |line: &str| -> Option<(String, String, i32)> {
-        let mut cells = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ");
-        let (probe, code, exit) = (cells.next()?, cells.next()?, cells.next()?);
-        // Tables of other things have more columns.
-        let row = (probe.to_owned(), code.trim_matches('`').to_owned(), exit.parse().ok()?);
-        cells.next().is_none().then_some(row)
-    };
-    let (_, probes) = text.split_once("## Probes").unwrap();
-    probes.lines().filter_map(cells).collect()
-}
+use project::Project;
+use scenario::{Ran, Scenario};
 
 fn everything(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat()
 }
 
-#[test]
-fn every_probe_gives_what_the_table_says() {
-    let scenarios: BTreeMap<&str, scenarios::Scenario> = scenarios::ALL.into_iter().collect();
-    assert_eq!(scenarios.len(), scenarios::ALL.len(), "a probe has one scenario");
-    let table = table();
-    let mut wrong = Vec::new();
-    for (probe, code, exit) in &table {
-        let Some(scenario) = scenarios.get(probe.as_str()) else {
-            wrong.push(format!("{probe}: no scenario"));
-            continue;
-        };
-        let output = scenario(&mut project::Project::new());
-        let said = everything(&output);
-        if output.status.code() != Some(*exit) || !said.contains(code) {
-            wrong.push(format!("{probe}: expected {code}, exit {exit}; got exit {:?}\n{said}", output.status.code()));
-        }
-        assert!(!said.contains(['\u{1b}', '\u{202e}']), "{probe}: what steers a terminal reached the output");
+/// What the last command of a scenario shows, without what differs from run to run.
+fn screen(ran: &[Ran]) -> String {
+    let mut text = String::new();
+    for Ran { line, exit, .. } in ran {
+        let exit = exit.map_or_else(|| "no exit code".to_owned(), |exit| format!("exit code {exit}"));
+        let _ = writeln!(text, "$ nucleus-gate {line}  # {exit}");
     }
-    let missing = scenarios.keys().filter(|probe| !table.iter().any(|(name, _, _)| name == *probe));
-    wrong.extend(missing.map(|probe| format!("{probe}: not in the table")));
-    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    text.push('\n');
+    // From the line that counts time on to the next.
+    let mut timing = false;
+    for line in ran.last().map_or("", |last| &last.said).lines() {
+        timing = (timing || line.contains(" rows decided;")) && !line.contains("nuclei of exact reals");
+        if !timing {
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
+    }
+    text
+}
+
+/// What is wrong with how a scenario ended.
+fn wrong(scenario: &Scenario, ran: &[Ran]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for command in ran {
+        if command.exit != Some(command.expected) {
+            wrong.push(format!("`{}` ended with {:?}, not {}", command.line, command.exit, command.expected));
+        }
+        if command.said.contains(['\u{1b}', '\u{202e}']) {
+            wrong.push("what steers a terminal reached the output".to_owned());
+        }
+    }
+    if !ran.last().is_some_and(|last| last.said.contains(&scenario.code)) {
+        wrong.push(format!("`{}` is not said", scenario.code));
+    }
+    wrong.into_iter().map(|wrong| format!("{}: {wrong}", scenario.name)).collect()
+}
+
+#[test]
+fn every_scenario_ends_as_it_says() {
+    let scenarios = scenario::all();
+    let mut failures = Vec::new();
+    for scenario in &scenarios {
+        let ran = scenario.play(&mut Project::new());
+        let wrong = wrong(scenario, &ran);
+        if !wrong.is_empty() {
+            failures.push(format!("{}\n{}", wrong.join("\n"), screen(&ran)));
+        } else if scenario.steady {
+            let mut settings = insta::Settings::clone_current();
+            settings.set_snapshot_path(scenario::folder().join(&scenario.name));
+            settings.set_prepend_module_to_snapshot(false);
+            settings.set_omit_expression(true);
+            settings.bind(|| insta::assert_snapshot!("screen", screen(&ran)));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+#[test]
+fn the_readme_lists_every_scenario() {
+    let mut table = "| scenario | breaks | gives | exit |\n| --- | --- | --- | --- |\n".to_owned();
+    for Scenario { name, title, code, exit, .. } in scenario::all() {
+        let _ = writeln!(table, "| [{name}](scenarios/{name}/scenario.kdl) | {title} | `{code}` | {exit} |");
+    }
+    let readme = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/README.md")).unwrap();
+    let (_, listed) = readme.split_once("## Scenarios").unwrap();
+    let start = listed.find("| scenario |").unwrap_or(listed.len());
+    assert!(listed[start..] == table, "the table of tests/README.md should be\n{table}");
 }
 
 #[test]
 fn what_is_broken_passes_when_it_is_whole() {
-    let project = project::Project::new();
+    let project = Project::new();
     let output = project.check();
     assert_eq!(output.status.code(), Some(0), "{}", everything(&output));
     assert_eq!(project.verify().status.code(), Some(0));

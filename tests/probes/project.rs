@@ -16,13 +16,13 @@ const DISPATCH: &str = r#"{"path":"cuda-split","kernels":["stats","mask"],"grid"
 
 /// A case of the project: its lines in the matrix and what both kernels did with it.
 pub struct Case {
-    pub name: &'static str,
+    pub name: String,
     /// `ordinary`, `forced` or `probe`.
-    pub kind: &'static str,
+    kind: String,
     /// The lines between `case` and `input`.
-    pub lines: String,
+    lines: String,
     /// The lines after it.
-    pub expect: &'static str,
+    expect: String,
     pub inputs: Inputs,
     /// The outputs of stock and patch.
     pub outputs: [Vec<f32>; 2],
@@ -31,11 +31,11 @@ pub struct Case {
 /// The project on disk.
 pub struct Project {
     folder: tempfile::TempDir,
-    pub cases: Vec<Case>,
+    cases: Vec<Case>,
 }
 
 /// What the oracle keeps, and nothing else.
-pub fn perfect(inputs: &Inputs) -> Vec<f32> {
+fn perfect(inputs: &Inputs) -> Vec<f32> {
     let rows = (0..inputs.batch()).flat_map(|row| {
         let (logits, p) = (inputs.row(row).unwrap(), inputs.p()[row]);
         let nucleus = oracle::nucleus(logits, p);
@@ -49,13 +49,13 @@ pub fn perfect(inputs: &Inputs) -> Vec<f32> {
 }
 
 /// A generated case on which both kernels are perfect.
-pub fn generated(name: &'static str, seed: u64, p: &[f32]) -> Case {
+fn generated(name: &str, seed: u64, p: &[f32]) -> Case {
     let recipe = Recipe { distribution: Distribution::Normal, seed, vocab: 64, sigma: 1.0, round: Rounding::None };
     let inputs = inputs::generate(&recipe, p, &[]).unwrap();
     let p: Vec<String> = p.iter().map(f32::to_string).collect();
     let lines = format!("generated \"normal\" seed={seed} vocab=64 sigma=1.0\n        p {}", p.join(" "));
     let outputs = [perfect(&inputs), perfect(&inputs)];
-    Case { name, kind: "ordinary", lines, expect: "", inputs, outputs }
+    Case { name: name.to_owned(), kind: "ordinary".to_owned(), lines, expect: String::new(), inputs, outputs }
 }
 
 /// Forced rows, of which stock masks the first one whole.
@@ -70,54 +70,74 @@ fn forced() -> Case {
     let patch = perfect(&inputs);
     let mut stock = patch.clone();
     stock[..64].fill(f32::NEG_INFINITY);
-    Case { name: "forced", kind: "forced", lines: lines.to_owned(), expect: "", inputs, outputs: [stock, patch] }
+    let (name, kind, lines) = ("forced".to_owned(), "forced".to_owned(), lines.to_owned());
+    Case { name, kind, lines, expect: String::new(), inputs, outputs: [stock, patch] }
 }
 
 impl Project {
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let checkout = Path::new(env!("CARGO_MANIFEST_DIR"));
-        for part in ["policies", "matrices", "inputs", "stock", "patch"] {
-            fs::create_dir(folder.path().join(part)).unwrap();
-        }
-        fs::copy(checkout.join(POLICY), folder.path().join(POLICY)).unwrap();
         let mut project = Self { folder, cases: vec![generated("plain", 1, &[0.5, 0.9]), forced()] };
+        for part in ["policies", "matrices", "inputs", "stock", "patch"] {
+            fs::create_dir_all(project.path(part)).unwrap();
+        }
+        fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join(POLICY), project.path(POLICY)).unwrap();
         project.add_file("filed", "ordinary", "", generated("filed", 2, &[0.7, 0.95]).inputs);
-        project.freeze();
+        project.record();
         project
     }
 
     /// Adds a case with an input file, on which both kernels are perfect.
-    pub fn add_file(&mut self, name: &'static str, kind: &'static str, expect: &'static str, inputs: Inputs) {
+    pub fn add_file(&mut self, name: &str, kind: &str, expect: &str, inputs: Inputs) {
         let file = format!("inputs/{name}.safetensors");
         fs::write(self.path(&file), inputs::write(&inputs, name)).unwrap();
         let outputs = [perfect(&inputs), perfect(&inputs)];
         let lines = format!("file \"{file}\" sha256=\"FILE\"");
+        let (name, kind, expect) = (name.to_owned(), kind.to_owned(), expect.to_owned());
         self.cases.push(Case { name, kind, lines, expect, inputs, outputs });
     }
 
+    /// A path inside the project; `../` leads to a folder that is this test's as well.
     pub fn path(&self, file: &str) -> PathBuf {
-        self.folder.path().join(file)
+        self.folder.path().join("project").join(file)
     }
 
     pub fn case(&mut self, name: &str) -> &mut Case {
         self.cases.iter_mut().find(|case| case.name == name).unwrap()
     }
 
+    /// Keeps these cases alone, in this order.
+    pub fn retain(&mut self, names: &[String]) {
+        let place = |case: &Case| names.iter().position(|name| *name == case.name);
+        self.cases.retain(|case| place(case).is_some());
+        self.cases.sort_by_key(place);
+    }
+
+    /// Adds 32 rows of the largest vocabulary, every token of which both kernels mask.
+    pub fn add_slow_case(&mut self, name: String) {
+        let recipe =
+            Recipe { distribution: Distribution::Normal, seed: 3, vocab: 262_144, sigma: 1.0, round: Rounding::None };
+        let inputs = inputs::generate(&recipe, &[0.5; 32], &[]).unwrap();
+        let masked = vec![f32::NEG_INFINITY; inputs.logits().len()];
+        let lines = "generated \"normal\" seed=3 vocab=262144 sigma=1.0\n        p 0.5 times=32".to_owned();
+        let outputs = [masked.clone(), masked];
+        self.cases.push(Case { name, kind: "ordinary".to_owned(), lines, expect: String::new(), inputs, outputs });
+    }
+
     /// Records the evidence of every case, and pins everything as it is.
-    pub fn freeze(&self) {
+    pub fn record(&self) {
         for (index, name) in ["stock", "patch"].into_iter().enumerate() {
             for case in &self.cases {
                 let dispatch = Dispatch::read(DISPATCH).unwrap();
                 let (inputs, output) = (&case.inputs, case.outputs[index].as_slice());
                 let bytes = encode_case(&Recording {
-                    case: case.name,
+                    case: &case.name,
                     inputs,
                     output,
                     dispatch: &dispatch,
                     repeat_differs: None,
                 });
-                fs::write(self.evidence(name, case.name), bytes.unwrap()).unwrap();
+                fs::write(self.evidence(name, &case.name), bytes.unwrap()).unwrap();
             }
             fs::write(self.path(name).join("subject.json"), self.subject(name)).unwrap();
         }
@@ -128,14 +148,14 @@ impl Project {
         let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("matrices/recorded/vllm-h200");
         let text = fs::read(recorded.join(name).join("subject.json")).unwrap();
         let mut subject = Subject::read(&text).unwrap();
-        subject.cases = self.cases.iter().map(|case| case.name.to_owned()).collect();
+        subject.cases = self.cases.iter().map(|case| case.name.clone()).collect();
         serde_json::to_vec_pretty(&subject).unwrap()
     }
 
     /// Writes the matrix with the digests of what lies in the folder now.
     pub fn pin(&self) {
         let bundles = ["stock", "patch"].map(|name| {
-            // What cannot be opened has no digest; the scenario is about that.
+            // What cannot be opened has no digest: the scenario is about that.
             Bundle::open(&self.path(name), 1 << 30).map_or(Sha256::of(b""), |bundle| bundle.sha256())
         });
         let [stock, patch] = bundles;
@@ -171,13 +191,6 @@ impl Project {
         self.path(subject).join(format!("{case}.safetensors"))
     }
 
-    /// Changes the evidence file of `patch` on `plain`, and pins the bundle as it is then: as if it had been recorded so.
-    pub fn record(&self, change: impl FnOnce(Vec<u8>) -> Vec<u8>) {
-        let file = self.evidence("patch", "plain");
-        fs::write(&file, change(fs::read(&file).unwrap())).unwrap();
-        self.pin();
-    }
-
     /// Replaces text in a file; it must be there.
     pub fn edit(&self, file: &str, from: &str, to: &str) {
         let text = fs::read_to_string(self.path(file)).unwrap();
@@ -185,25 +198,51 @@ impl Project {
         fs::write(self.path(file), text.replacen(from, to, 1)).unwrap();
     }
 
-    /// Runs the program. The project has no lock unless a probe writes one: what a probe breaks must be found by what it
-    /// breaks, so a project without one is judged and verified all the same.
+    /// Every regular file of the project: its path and bytes.
+    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
+        let (mut files, mut folders) = (Vec::new(), vec![self.path("")]);
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                match entry.file_type().unwrap() {
+                    kind if kind.is_dir() => folders.push(entry.path()),
+                    kind if kind.is_file() => {
+                        let name = entry.path().strip_prefix(self.path("")).unwrap().display().to_string();
+                        files.push((name, fs::read(entry.path()).unwrap()));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        files.sort();
+        files
+    }
+
+    /// The program, to be run in the project.
+    pub fn program(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nucleus-gate"));
+        command.current_dir(self.path("")).env_remove("COLUMNS");
+        command
+    }
+
+    /// Runs the program.
     pub fn run(&self, arguments: &[&str]) -> Output {
-        let frozen = self.path(LOCK_PATH).exists();
+        self.program().args(arguments).output().unwrap()
+    }
+
+    /// Runs the program on a project that may have no lock: what a scenario breaks must be found by what it breaks, so a
+    /// project without one is judged and verified all the same.
+    pub fn run_as_it_is(&self, arguments: &[&str]) -> Output {
         let more = match arguments.first() {
-            Some(&"check") if !frozen => Some("--unfrozen"),
-            Some(&"verify") if !frozen => Some("--allow-unfrozen"),
+            _ if self.path(LOCK_PATH).exists() => None,
+            Some(&"check") => Some("--unfrozen"),
+            Some(&"verify") => Some("--allow-unfrozen"),
             _ => None,
         };
-        Command::new(env!("CARGO_BIN_EXE_nucleus-gate"))
-            .args(arguments)
-            .args(more)
-            .current_dir(self.folder.path())
-            .output()
-            .unwrap()
+        self.program().args(arguments).args(more).output().unwrap()
     }
 
     pub fn check(&self) -> Output {
-        self.run(&["check", "--matrix", MATRIX, "--format", "json"])
+        self.run_as_it_is(&["check", "--matrix", MATRIX])
     }
 
     /// Checks, and demands a pass: what follows verifies that receipt.
@@ -212,6 +251,6 @@ impl Project {
     }
 
     pub fn verify(&self) -> Output {
-        self.run(&["verify", "nucleus-gate-receipt.json"])
+        self.run_as_it_is(&["verify", "nucleus-gate-receipt.json"])
     }
 }
