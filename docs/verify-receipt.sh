@@ -30,7 +30,8 @@ jq -e '._type == "https://in-toto.io/Statement/v1" and .predicateType == "urn:nu
 
 # Every file that it binds.
 jq -r '.predicate
-    | (.bindings.policy, .bindings.caseMatrix | select(.file | startswith("builtin:") | not) | [.digest.sha256, .file]),
+    | (.bindings.freeze.lockSha256 | select(. != null) | [., "policies/nucleus-gate.lock"]),
+      (.bindings.policy, .bindings.caseMatrix | select(.file | startswith("builtin:") | not) | [.digest.sha256, .file]),
       (.bindings.subjects[] | .bundle as $bundle | .files[] | [.digest.sha256, $bundle + "/" + .name]),
       (.cases[].file | select(. != null) | [.digest.sha256, .path])
     | .[0] + "  " + .[1]' "$scratch/payload" > "$scratch/files"

@@ -8,7 +8,8 @@
 //! Each change is of a random byte of a random file, to another random value, in a copy of the project. Policy, matrix,
 //! lock and receipt are given to the program itself, whole. A changed input or evidence file is given to the gate with the
 //! one case that it belongs to (the gate looks at every bundle first, whatever the case), because a whole run takes most
-//! of a second; one change in 100 of these is given to the program as well.
+//! of a second; one change in 100 of these is given to `check` as well, and one in 100 of all to `verify`, with the receipt
+//! of the files as they were.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -126,6 +127,11 @@ fn targets(matrix: &Matrix) -> Vec<(&'static str, Vec<(String, Judge)>)> {
     ]
 }
 
+/// What judges one change in 100 of an input or evidence file as well.
+fn whole(kind: &str) -> [(String, Judge); 2] {
+    [(format!("{kind}, whole"), Judge::Check), (format!("{kind}, verified"), Judge::Verify)]
+}
+
 /// One worker's share: exit codes by kind, and every change that ended with 0.
 fn work(copy: &Copy, changes: u64, seed: u64) -> (BTreeMap<(String, i32), u64>, Vec<String>) {
     let mut random = Pcg64::seed_from_u64(seed);
@@ -142,8 +148,12 @@ fn work(copy: &Copy, changes: u64, seed: u64) -> (BTreeMap<(String, i32), u64>, 
         bad[at] ^= 1 + below(255) as u8;
         fs::write(&path, &bad).expect("the change");
         let mut judges = vec![(kind.to_string(), judge.clone())];
-        if matches!(judge, Judge::Case(_)) && below(100) == 0 {
-            judges.push((format!("{kind}, whole"), Judge::Check));
+        if below(100) == 0 {
+            match judge {
+                Judge::Case(_) => judges.extend(whole(kind)),
+                Judge::Check => judges.push((format!("{kind}, verified"), Judge::Verify)),
+                Judge::Verify => {}
+            }
         }
         for (kind, judge) in judges {
             let code = copy.judge(&judge);
