@@ -10,7 +10,7 @@ use super::row::{self, RowInput};
 use crate::evidence::{CaseEvidence, EvidenceError, Problem, Unreadable};
 use crate::fsio::FileError;
 use crate::inputs::{self, Inputs};
-use crate::matrix::{Case, Matrix, Origin, RowKind};
+use crate::matrix::{Case, Origin, RowKind};
 use crate::oracle::{self, Nucleus, OracleError};
 use crate::policy::{Limits, Policy};
 use crate::root::ProjectRoot;
@@ -18,7 +18,6 @@ use crate::root::ProjectRoot;
 /// What every case is judged with.
 pub(super) struct Scope<'a> {
     pub policy: &'a Policy,
-    pub matrix: &'a Matrix,
     pub preflight: &'a Preflight,
     pub root: &'a ProjectRoot,
     /// The one row to judge, in a selection.
@@ -26,8 +25,8 @@ pub(super) struct Scope<'a> {
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-pub(super) fn judge(scope: &Scope<'_>, case: &Case) -> CaseOutcome {
-    let index = scope.matrix.cases.iter().position(|other| std::ptr::eq(other, case)).unwrap_or_default();
+/// Judges the matrix's `index`th case.
+pub(super) fn judge(scope: &Scope<'_>, index: usize, case: &Case) -> CaseOutcome {
     let mut outcome = CaseOutcome {
         index,
         name: case.name.value.clone(),

@@ -70,10 +70,10 @@ pub fn run(policy: &Policy, matrix: &Matrix, context: &Context<'_>) -> Run {
     let cases: Vec<CaseOutcome> = matrix
         .cases
         .par_iter()
-        .map(|case| {
-            let scope =
-                case::Scope { policy, matrix: &matrix, preflight: &preflight, root: context.root, row, stop: &stop };
-            case::judge(&scope, case)
+        .enumerate()
+        .map(|(index, case)| {
+            let scope = case::Scope { policy, preflight: &preflight, root: context.root, row, stop: &stop };
+            case::judge(&scope, index, case)
         })
         .collect();
     let oracle_nanos = cases.iter().map(|case| case.oracle_nanos).sum();
