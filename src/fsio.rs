@@ -107,7 +107,8 @@ pub enum Existing {
 /// a name, it is a temporary one beside; an interrupt waits until that is gone.
 ///
 /// # Errors
-/// [`FileError::Io`], and [`FileError::Exists`] under [`Existing::Keep`].
+/// [`FileError::Io`]; [`FileError::NotRegular`] where something stands that is no file; [`FileError::Exists`] under
+/// [`Existing::Keep`].
 pub fn write_atomic(path: &Path, bytes: &[u8], existing: Existing) -> Result<(), FileError> {
     write_with_mode(path, bytes, existing, 0o644)
 }
@@ -127,6 +128,10 @@ fn folder(path: &Path) -> &Path {
 
 fn write_with_mode(path: &Path, bytes: &[u8], existing: Existing, mode: u32) -> Result<(), FileError> {
     let folder = folder(path);
+    // A rename would put a file in the place of a device or a pipe. A link is replaced, not followed.
+    if fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_symlink()) {
+        return Err(FileError::NotRegular { path: path.to_owned() });
+    }
     let _hold = Hold::signals();
     let mut names = tempfile::Builder::new();
     names.prefix(".nucleus-gate-").suffix(".tmp").permissions(fs::Permissions::from_mode(mode));
@@ -208,7 +213,12 @@ mod tests {
         assert_eq!(mode(&secret), 0o600);
         assert_eq!(write_secret(&secret, b"l").unwrap_err().code(), "file-exists");
         assert_eq!(write_atomic(&folder.path().join("no/f"), b"x", Existing::Keep).unwrap_err().code(), "file-missing");
-        assert_eq!(write_atomic(folder.path(), b"x", Existing::Replace).unwrap_err().code(), "file-io");
+        let other = tempfile::tempdir().unwrap();
+        let socket = other.path().join("socket");
+        let _bound = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for there in [other.path(), &socket] {
+            assert_eq!(write_atomic(there, b"x", Existing::Replace).unwrap_err().code(), "file-not-regular");
+        }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }
