@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use super::Failure;
-use super::load::{Files, Loaded};
+use super::load::{Files, Loaded, Raw};
 use super::reporting::Reporting;
 use crate::digest::Sha256;
 use crate::gate::{self, ExitCode, Selection};
-use crate::policy::{Freeze, Policy};
+use crate::policy::Freeze;
 
 /// Judge the recorded evidence of a matrix under a policy: report, receipt, exit code
 ///
@@ -36,8 +36,13 @@ pub(super) struct Check {
 impl Check {
     pub(super) fn run(&self) -> Result<ExitCode, Failure> {
         let started = Instant::now();
-        let Loaded { policy, matrix, root, places, freeze } = self.files.load()?;
-        self.refuse_unfrozen(&policy, &freeze)?;
+        let files = self.files.read()?;
+        let refused = self.refuse_unfrozen(&files.policy, &files.freeze);
+        let Loaded { policy, matrix, root, places, freeze } = match (files.decode(), refused) {
+            (Ok(loaded), Ok(())) => loaded,
+            (Err(undecodable), Err(refused)) => return Err(Failure::Several(vec![undecodable, refused])),
+            (Err(failure), Ok(())) | (Ok(_), Err(failure)) => return Err(failure),
+        };
         let with_receipt = self.case.is_none();
         self.reporting.spare_inputs(&policy, &matrix, root.path(), with_receipt)?;
         let prepared = self.reporting.prepare(with_receipt)?;
@@ -48,10 +53,10 @@ impl Check {
     }
 
     /// What is not frozen is not judged, unless the call says so.
-    fn refuse_unfrozen(&self, policy: &Policy, freeze: &Freeze) -> Result<(), Failure> {
-        let found = policy.source.sha256();
+    fn refuse_unfrozen(&self, policy: &Raw, freeze: &Freeze) -> Result<(), Failure> {
+        let found = policy.sha256();
         if let Some(expected) = self.expect_policy_sha256.filter(|expected| *expected != found) {
-            let message = format!("{} hashes to {found}; the call expects {expected}", policy.source.name());
+            let message = format!("{} hashes to {found}; the call expects {expected}", policy.name);
             let help = "use the expected policy, or review the change and pin its hash";
             return Err(Failure::drift("lock::other-policy", message, help));
         }

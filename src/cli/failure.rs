@@ -9,8 +9,10 @@ use crate::text::sanitize;
 /// A call that ends with a message on stderr.
 #[derive(Debug)]
 pub enum Failure {
-    /// Issues of policy or matrix files, all of them.
-    Issues(Vec<Issues>),
+    /// The issues of a policy, a matrix or a lock.
+    Issues(Issues),
+    /// More than one, all of which are said; the worst decides the exit code.
+    Several(Vec<Failure>),
     /// Anything else.
     Message {
         /// How the process ends.
@@ -55,7 +57,8 @@ impl Failure {
     /// What is wrong, in one line.
     pub fn message(&self) -> String {
         match self {
-            Self::Issues(list) => format!("{} files with issues", list.len()),
+            Self::Issues(issues) => issues.to_string(),
+            Self::Several(list) => list.iter().map(Self::message).collect::<Vec<_>>().join("; "),
             Self::Message { message, .. } => message.clone(),
         }
     }
@@ -88,10 +91,10 @@ impl Failure {
         use std::io::Write as _;
         let screen = super::screen::stderr();
         let (text, exit) = match self {
-            Self::Issues(list) => {
-                let text: Vec<String> = list.iter().map(|issues| render_issues(issues, &screen)).collect();
-                (text.join("\n"), ExitCode::Invocation)
+            Self::Several(list) => {
+                return list.iter().map(Self::report).fold(ExitCode::Passed, ExitCode::max);
             }
+            Self::Issues(issues) => (render_issues(issues, &screen) + "\n", ExitCode::Invocation),
             Self::Message { exit, code, message, help } => {
                 (format!("error[{code}]: {}\n  help: {}\n", sanitize(message), sanitize(help)), *exit)
             }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Failure;
+use crate::digest::Sha256;
 use crate::matrix::Matrix;
 use crate::policy::{Freeze, Frozen, LOCK_PATH, Lock, Policy, builtin};
 use crate::receipt::Places;
@@ -43,38 +44,88 @@ pub(super) struct Loaded {
     pub freeze: Freeze,
 }
 
+/// A call's policy and matrix, not yet decoded: whether they are the frozen ones shows before whether they are any good.
+pub(super) struct Unread {
+    pub policy: Raw,
+    matrix: Raw,
+    root: ProjectRoot,
+    places: Places,
+    pub freeze: Freeze,
+}
+
+impl Unread {
+    /// Decodes both files. All issues of both are reported.
+    pub(super) fn decode(self) -> Result<Loaded, Failure> {
+        let Self { policy, matrix, root, places, freeze } = self;
+        match (decode_policy(policy), decode_matrix(matrix)) {
+            (Ok(policy), Ok(matrix)) => Ok(Loaded { policy, matrix, root, places, freeze }),
+            (Err(policy), Err(matrix)) => Err(Failure::Several(vec![policy, matrix])),
+            (Err(failure), Ok(_)) | (Ok(_), Err(failure)) => Err(failure),
+        }
+    }
+}
+
+/// A file as it lies there.
+pub(super) struct Raw {
+    pub name: String,
+    bytes: Vec<u8>,
+}
+
+impl Raw {
+    pub(super) fn sha256(&self) -> Sha256 {
+        Sha256::of(&self.bytes)
+    }
+
+    fn source(self) -> Result<Source, Failure> {
+        let text = String::from_utf8(self.bytes).map_err(|error| {
+            let message = format!("{} is not UTF-8: {error}", self.name);
+            Failure::invocation("cli::not-utf-8", message, "save the file as UTF-8")
+        })?;
+        Ok(Source::new(self.name, text))
+    }
+}
+
+fn decode_policy(raw: Raw) -> Result<Policy, Failure> {
+    Policy::read(raw.source()?).map_err(Failure::Issues)
+}
+
+fn decode_matrix(raw: Raw) -> Result<Matrix, Failure> {
+    Matrix::read(raw.source()?).map_err(Failure::Issues)
+}
+
 impl Files {
-    /// Reads both files and finds the root. All issues of both are reported.
+    /// Reads and decodes both files and finds the root.
     pub(super) fn load(&self) -> Result<Loaded, Failure> {
-        self.load_with(DEFAULT_POLICY, DEFAULT_MATRIX)
+        self.read()?.decode()
     }
 
     /// The same, with another policy (a shipped one's name) and another matrix where none is named.
     pub(super) fn load_with(&self, default_policy: &str, default_matrix: &str) -> Result<Loaded, Failure> {
+        self.read_with(default_policy, default_matrix)?.decode()
+    }
+
+    /// Reads both files, finds the root, and holds the files to its lock.
+    pub(super) fn read(&self) -> Result<Unread, Failure> {
+        self.read_with(DEFAULT_POLICY, DEFAULT_MATRIX)
+    }
+
+    fn read_with(&self, default_policy: &str, default_matrix: &str) -> Result<Unread, Failure> {
         let base = self.base()?;
-        let policy = self.policy(base.as_ref(), default_policy);
+        let policy = self.policy(base.as_ref(), default_policy)?;
         let matrix = match (&self.matrix, &base) {
             (Some(path), Some(base)) if path.exists() && !base.holds(path) => {
                 let message = format!("{} lies outside the project root {}", path.display(), shown(base.path()));
                 let help = "copy it there, or name the folder where its paths begin with --root DIR";
                 return Err(Failure::invocation("cli::matrix-outside-root", message, help));
             }
-            (Some(path), _) => read_matrix(path),
-            (None, Some(base)) => read_matrix(&base.path().join(default_matrix)),
+            (Some(path), _) => read_raw(path),
+            (None, Some(base)) => read_raw(&base.path().join(default_matrix)),
             (None, None) => Err(Failure::invocation(
                 "cli::no-matrix",
                 "there is no matrix here: this folder is not inside a checkout",
                 "name one with --matrix FILE; matrices and evidence are not part of the binary",
             )),
-        };
-        let (policy, matrix) = match (policy, matrix) {
-            (Ok(policy), Ok(matrix)) => (policy, matrix),
-            (Err(Failure::Issues(mut first)), Err(Failure::Issues(second))) => {
-                first.extend(second);
-                return Err(Failure::Issues(first));
-            }
-            (Err(failure), _) | (_, Err(failure)) => return Err(failure),
-        };
+        }?;
         let root = base.ok_or_else(|| {
             Failure::invocation(
                 "cli::no-root",
@@ -82,14 +133,14 @@ impl Files {
                 "name the folder where the matrix's paths begin with --root DIR",
             )
         })?;
-        let places = places(&root, &policy, &matrix);
-        let freeze = freeze(&root, &policy, &matrix, &places)?;
-        Ok(Loaded { policy, matrix, root, places, freeze })
+        let places = places(&root, &policy.name, &matrix.name);
+        let freeze = freeze(&root, policy.sha256(), matrix.sha256(), &places)?;
+        Ok(Unread { policy, matrix, root, places, freeze })
     }
 
     /// The policy alone, as named or the shipped default.
     pub(super) fn policy_alone(&self) -> Result<Policy, Failure> {
-        self.policy(self.base()?.as_ref(), DEFAULT_POLICY)
+        decode_policy(self.policy(self.base()?.as_ref(), DEFAULT_POLICY)?)
     }
 
     /// The project root, or the current folder where there is none.
@@ -117,20 +168,21 @@ impl Files {
         found.map(outermost).transpose()
     }
 
-    fn policy(&self, base: Option<&ProjectRoot>, default: &str) -> Result<Policy, Failure> {
+    fn policy(&self, base: Option<&ProjectRoot>, default: &str) -> Result<Raw, Failure> {
+        let raw = |source: Source| Raw { name: source.name().to_owned(), bytes: source.text().as_bytes().to_vec() };
         let shipped = base.map(|base| base.path().join("policies").join(format!("{default}.kdl")));
-        let source = match (self.policy.as_deref(), shipped) {
-            (Some(name), _) if name.starts_with("builtin:") => builtin(name).ok_or_else(|| {
+        match (self.policy.as_deref(), shipped) {
+            (Some(name), _) if name.starts_with("builtin:") => builtin(name).map(raw).ok_or_else(|| {
                 let help = crate::policy::builtin_names().join(", ");
                 Failure::invocation("cli::unknown-builtin", format!("there is no {name}"), format!("there are: {help}"))
-            })?,
-            (Some(path), _) => read(Path::new(path))?,
+            }),
+            (Some(path), _) => read_raw(Path::new(path)),
             // A project has its own policies: the one in this program may be another.
-            (None, Some(shipped)) if base.is_some_and(ProjectRoot::has_policies) => read(&shipped)?,
+            (None, Some(shipped)) if base.is_some_and(ProjectRoot::has_policies) => read_raw(&shipped),
             (None, _) => builtin(&format!("builtin:{default}"))
-                .ok_or_else(|| Failure::internal(format!("the policy {default} is not part of this binary")))?,
-        };
-        Policy::read(source).map_err(|issues| Failure::Issues(vec![issues]))
+                .map(raw)
+                .ok_or_else(|| Failure::internal(format!("the policy {default} is not part of this binary"))),
+        }
     }
 }
 
@@ -143,29 +195,28 @@ pub(super) fn outermost(root: ProjectRoot) -> Result<ProjectRoot, Failure> {
 }
 
 pub(super) fn read_matrix(path: &Path) -> Result<Matrix, Failure> {
-    Matrix::read(read(path)?).map_err(|issues| Failure::Issues(vec![issues]))
+    decode_matrix(read_raw(path)?)
 }
 
 /// Reads a KDL file, bounded. Its name is shown relative to the current folder where it lies inside.
 pub(super) fn read(path: &Path) -> Result<Source, Failure> {
+    read_raw(path)?.source()
+}
+
+fn read_raw(path: &Path) -> Result<Raw, Failure> {
     let bytes = crate::fsio::read_bounded(path, MAX_BYTES).map_err(|error| {
         Failure::invocation(error.code(), error.to_string(), "name an existing policy or matrix file")
     })?;
-    let name = shown(path);
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let message = format!("{name} is not UTF-8: {error}");
-        Failure::invocation("cli::not-utf-8", message, "save the file as UTF-8")
-    })?;
-    Ok(Source::new(name, text))
+    Ok(Raw { name: shown(path), bytes })
 }
 
-/// Where a receipt says that the two files are.
-pub(super) fn places(root: &ProjectRoot, policy: &Policy, matrix: &Matrix) -> Places {
-    Places { policy: place(root, policy.source.name()), matrix: place(root, matrix.source.name()) }
+/// Where a receipt says that the two files of these names are.
+pub(super) fn places(root: &ProjectRoot, policy: &str, matrix: &str) -> Places {
+    Places { policy: place(root, policy), matrix: place(root, matrix) }
 }
 
-/// Holds both files to the project's lock, if it has one.
-pub(super) fn freeze(root: &ProjectRoot, policy: &Policy, matrix: &Matrix, places: &Places) -> Result<Freeze, Failure> {
+/// Holds both files, by their digests, to the project's lock, if it has one.
+pub(super) fn freeze(root: &ProjectRoot, policy: Sha256, matrix: Sha256, places: &Places) -> Result<Freeze, Failure> {
     let path = root.path().join(LOCK_PATH);
     // Only a name that is not there means that there is no lock: a link to nowhere, or what cannot be looked at, does not.
     match std::fs::symlink_metadata(&path) {
@@ -174,7 +225,8 @@ pub(super) fn freeze(root: &ProjectRoot, policy: &Policy, matrix: &Matrix, place
         Ok(_) => {}
     }
     let source = read(&path).map_err(|failure| unreadable_lock(&failure.message()))?;
-    let lock = Lock::read(source).map_err(|issues| Failure::Issues(vec![issues]))?;
+    let lock = Lock::read(source)
+        .map_err(|issues| Failure::Several(vec![Failure::Issues(issues), unreadable_lock("it does not decode")]))?;
     if !lock.is_whole() {
         let message = format!("{LOCK_PATH} is not as it was written: a line of it was changed by hand");
         let help = "restore it; or review what it freezes, and write it with: nucleus-gate policy freeze";
@@ -184,10 +236,7 @@ pub(super) fn freeze(root: &ProjectRoot, policy: &Policy, matrix: &Matrix, place
         Some(name) => format!("policies/{name}.kdl"),
         None => places.policy.clone(),
     };
-    let files = [
-        (Frozen::Policy, policy_path, policy.source.sha256()),
-        (Frozen::Matrix, places.matrix.clone(), matrix.source.sha256()),
-    ];
+    let files = [(Frozen::Policy, policy_path, policy), (Frozen::Matrix, places.matrix.clone(), matrix)];
     Ok(Freeze::of(Some(&lock), &files))
 }
 

@@ -60,7 +60,7 @@ impl Diff {
         let files = Files { policy: self.new.clone(), matrix: None, root: self.root.clone() };
         let root = files.base_or_here()?;
         let new = files.policy_alone()?;
-        let old = Policy::read(self.old(&root)?).map_err(|issues| Failure::Issues(vec![issues]))?;
+        let old = Policy::read(self.old(&root)?).map_err(Failure::Issues)?;
         let mut review = Review::new(old, new, self.acknowledge.clone());
         // Where no decision differs, nothing that is judged can.
         let differs = review.changed().next().is_some();

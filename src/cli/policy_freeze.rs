@@ -74,7 +74,7 @@ fn entries(root: &ProjectRoot) -> Result<Vec<Entry>, Failure> {
             }
         }
     }
-    if wrong.is_empty() { Ok(entries) } else { Err(Failure::Issues(wrong)) }
+    if wrong.is_empty() { Ok(entries) } else { Err(Failure::Several(wrong.into_iter().map(Failure::Issues).collect())) }
 }
 
 fn linted(policy: Policy) -> Result<Policy, Issues> {

@@ -63,9 +63,9 @@ impl Run {
         self.reporting.spare_inputs(&loaded.policy, &matrix, loaded.root.path(), true)?;
         super::screen::note(&format!("evidence and its matrix: {}", folder.display()));
         let context = gate::Context { root: &loaded.root, started, selection: None };
-        let places = places(&loaded.root, &loaded.policy, &matrix);
+        let places = places(&loaded.root, loaded.policy.source.name(), matrix.source.name());
         let mut run = gate::run(&loaded.policy, &matrix, &context);
-        run.freeze = freeze(&loaded.root, &loaded.policy, &matrix, &places)?;
+        run.freeze = freeze(&loaded.root, loaded.policy.source.sha256(), matrix.source.sha256(), &places)?;
         let evidence: u64 = written.iter().map(|bundle| bundle.bytes).sum();
         self.reporting.report(&run, &places, &prepared.after(evidence + text.len() as u64))
     }

@@ -118,7 +118,7 @@ impl Verify {
             exit = ExitCode::Drift;
         }
         let places = places(statement);
-        let freeze = load::freeze(root, &policy, &matrix, &places)?;
+        let freeze = load::freeze(root, policy.source.sha256(), matrix.source.sha256(), &places)?;
         let said = &statement.predicate.bindings.freeze;
         if let ("frozen", Some(complaint)) = (said.state.as_str(), freeze.complaint()) {
             let _ =
