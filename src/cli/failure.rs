@@ -79,6 +79,26 @@ impl Failure {
         Self::Message { exit, code: fault.code.clone(), message: fault.message.clone(), help: fault.help.clone() }
     }
 
+    /// As a fault of the run that it ends.
+    pub fn as_fault(&self) -> Fault {
+        let (class, code, message, help) = match self {
+            Self::Message { exit, code, message, help } => {
+                let class = match exit {
+                    ExitCode::Drift => FaultClass::Drift,
+                    ExitCode::Invocation => FaultClass::Invocation,
+                    ExitCode::Passed
+                    | ExitCode::Violated
+                    | ExitCode::Stopped
+                    | ExitCode::NothingEvaluated
+                    | ExitCode::Internal => FaultClass::Stopped,
+                };
+                (class, code.as_str(), message.clone(), help.as_str())
+            }
+            Self::Issues(_) | Self::Several(_) => (FaultClass::Stopped, "internal", self.message(), ""),
+        };
+        Fault { class, code: code.to_owned(), message, help: help.to_owned(), place: None }
+    }
+
     /// An error of the program itself.
     pub fn internal(message: impl Into<String>) -> Self {
         let help = "this is a fault of nucleus-gate: report it with the command and the inputs".to_owned();

@@ -134,16 +134,20 @@ impl Reporting {
         self.spare(with_receipt, named.into_iter().chain(inside.map(|path| root.join(path))))
     }
 
-    /// Writes the files of a judged run and prints its report. A file or a screen that fails is worse than a pass.
-    pub(super) fn report(&self, run: &Run, places: &Places, prepared: &Prepared) -> Result<ExitCode, Failure> {
-        let written = self.write(run, places, prepared);
-        let mut text = render(run, self.format, &screen::stdout())?;
+    /// Writes the files of a judged run and prints its report. A file or a screen that fails is worse than a pass: what is
+    /// shown of a run without its files is no pass either.
+    pub(super) fn report(&self, mut run: Run, places: &Places, prepared: &Prepared) -> Result<ExitCode, Failure> {
+        let written = self.write(&run, places, prepared);
+        if let Err(failure) = &written {
+            run.unrecorded(failure.as_fault());
+        }
+        let mut text = render(&run, self.format, &screen::stdout())?;
         if self.format == Format::Human && prepared.with_receipt && written.is_ok() {
             text += &format!("  receipt    {}\n", crate::text::sanitize(&self.receipt.display().to_string()));
         }
         let printed = screen::print(&text);
         let failures = [written.err(), printed.err()].into_iter().flatten().map(|failure| failure.report());
-        Ok(failures.fold(ExitCode::of(run), ExitCode::max))
+        Ok(failures.fold(ExitCode::of(&run), ExitCode::max))
     }
 
     /// Writes every file of the run, or none where they are larger than the policy allows.

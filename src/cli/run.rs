@@ -67,7 +67,7 @@ impl Run {
         let mut run = gate::run(&loaded.policy, &matrix, &context);
         run.freeze = freeze(&loaded.root, loaded.policy.source.sha256(), matrix.source.sha256(), &places)?;
         let evidence: u64 = written.iter().map(|bundle| bundle.bytes).sum();
-        self.reporting.report(&run, &places, &prepared.after(evidence + text.len() as u64))
+        self.reporting.report(run, &places, &prepared.after(evidence + text.len() as u64))
     }
 
     fn default_policy(&self, choice: Choice) -> &'static str {

@@ -45,6 +45,12 @@ pub struct Run {
 }
 
 impl Run {
+    /// What kept the run from leaving its files. Without them it is no verdict.
+    pub fn unrecorded(&mut self, fault: Fault) {
+        self.faults.push(fault);
+        self.execution = Execution::Stopped;
+    }
+
     /// Faults of the run and of every case.
     pub fn all_faults(&self) -> impl Iterator<Item = &Fault> {
         self.faults.iter().chain(self.cases.iter().flat_map(|case| &case.faults))

@@ -192,6 +192,15 @@ impl Freeze {
         }
     }
 
+    /// Whether a file has other bytes than the lock lists.
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        match self {
+            Self::Frozen(_) | Self::NoLock => false,
+            Self::Unfrozen(files) => files.iter().any(|(_, why)| matches!(why, Unfrozen::Changed { .. })),
+        }
+    }
+
     /// Why a call that asks for frozen files is refused; none where they are.
     #[must_use]
     pub fn refusal(&self) -> Option<Refusal> {

@@ -168,7 +168,9 @@ fn what_is_not_frozen_is_refused() {
     assert_eq!(exit, 5);
     assert_holds(&text, &["lock::not-listed"]);
     std::fs::write(folder.join("policies/nucleus-gate.lock"), "look {}").unwrap();
-    assert_eq!(run(folder, &case).0, 2);
+    let (exit, text) = run(folder, &case);
+    assert_eq!(exit, 5);
+    assert_holds(&text, &["lock::unreadable", "look"]);
 }
 
 #[test]
