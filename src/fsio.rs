@@ -127,46 +127,81 @@ fn folder(path: &Path) -> &Path {
 }
 
 fn write_with_mode(path: &Path, bytes: &[u8], existing: Existing, mode: u32) -> Result<(), FileError> {
-    let folder = folder(path);
-    // A rename would put a file in the place of a device or a pipe. A link is replaced, not followed.
-    if fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_symlink()) {
-        return Err(FileError::NotRegular { path: path.to_owned() });
-    }
-    let _hold = Hold::signals();
-    let mut names = tempfile::Builder::new();
-    names.prefix(".nucleus-gate-").suffix(".tmp").permissions(fs::Permissions::from_mode(mode));
-    let write = |file: &File| (&*file).write_all(bytes).and_then(|()| file.sync_all());
-    if let Some(file) = unnamed::open(folder, mode) {
-        write(&file).map_err(io_error(path))?;
-        match name(&file, path, existing, &names) {
-            Ok(()) => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(FileError::Exists { path: path.to_owned() });
-            }
-            // Without /proc it cannot be named.
-            Err(_) => {}
-        }
-    }
-    let file = names.tempfile_in(folder).map_err(io_error(path))?;
-    write(file.as_file()).map_err(io_error(path))?;
-    match existing {
-        Existing::Replace => file.persist(path).map_err(|e| io_error(path)(e.error))?,
-        Existing::Keep => file.persist_noclobber(path).map_err(|e| match e.error.kind() {
-            io::ErrorKind::AlreadyExists => FileError::Exists { path: path.to_owned() },
-            _ => io_error(path)(e.error),
-        })?,
-    };
-    Ok(())
+    Whole::with_mode(path, bytes, mode)?.put(existing)
 }
 
-/// Names a whole file `path`. Only a rename replaces: where something stands there, the file gets another name first.
-fn name(file: &File, path: &Path, existing: Existing, names: &tempfile::Builder<'_, '_>) -> io::Result<()> {
-    match unnamed::link(file, path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && existing == Existing::Replace => {
-            names.make_in(folder(path), |name| unnamed::link(file, name))?.persist(path).map(drop).map_err(|e| e.error)
-        }
-        named => named,
+/// A file that is whole and on disk, and not yet in its place: several can be made before the first one shows.
+#[derive(Debug)]
+pub struct Whole<'p> {
+    path: &'p Path,
+    mode: u32,
+    held: Held,
+    _hold: Hold,
+}
+
+#[derive(Debug)]
+enum Held {
+    Unnamed(File),
+    Named(tempfile::NamedTempFile),
+}
+
+impl<'p> Whole<'p> {
+    /// Writes `bytes` beside `path`.
+    ///
+    /// # Errors
+    /// [`FileError::Io`].
+    pub fn new(path: &'p Path, bytes: &[u8]) -> Result<Self, FileError> {
+        Self::with_mode(path, bytes, 0o644)
     }
+
+    fn with_mode(path: &'p Path, bytes: &[u8], mode: u32) -> Result<Self, FileError> {
+        let hold = Hold::signals();
+        let held = match unnamed::open(folder(path), mode) {
+            Some(file) => Held::Unnamed(file),
+            None => Held::Named(names(mode).tempfile_in(folder(path)).map_err(io_error(path))?),
+        };
+        let mut file = match &held {
+            Held::Unnamed(file) => file,
+            Held::Named(file) => file.as_file(),
+        };
+        file.write_all(bytes).and_then(|()| file.sync_all()).map_err(io_error(path))?;
+        Ok(Self { path, mode, held, _hold: hold })
+    }
+
+    /// Puts it in its place.
+    ///
+    /// # Errors
+    /// As [`write_atomic`].
+    pub fn put(self, existing: Existing) -> Result<(), FileError> {
+        let path = self.path;
+        // A rename would put a file in the place of a device, a pipe or a link.
+        if existing == Existing::Replace && fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
+            return Err(FileError::NotRegular { path: path.to_owned() });
+        }
+        let put = match (self.held, existing) {
+            (Held::Named(file), Existing::Replace) => file.persist(path).map(drop).map_err(|e| e.error),
+            (Held::Named(file), Existing::Keep) => file.persist_noclobber(path).map(drop).map_err(|e| e.error),
+            (Held::Unnamed(file), existing) => match unnamed::link(&file, path) {
+                // Only a rename replaces: the file, whole already, gets another name first.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && existing == Existing::Replace => {
+                    let named = names(self.mode).make_in(folder(path), |name| unnamed::link(&file, name));
+                    named.and_then(|named| named.persist(path).map(drop).map_err(|e| e.error))
+                }
+                linked => linked,
+            },
+        };
+        put.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => FileError::Exists { path: path.to_owned() },
+            _ => io_error(path)(error),
+        })
+    }
+}
+
+/// Names of files that are not yet in their place.
+fn names(mode: u32) -> tempfile::Builder<'static, 'static> {
+    let mut names = tempfile::Builder::new();
+    names.prefix(".nucleus-gate-").suffix(".tmp").permissions(fs::Permissions::from_mode(mode));
+    names
 }
 
 #[cfg(test)]

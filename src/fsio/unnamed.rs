@@ -4,10 +4,14 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// A new file in `folder`, with this mode. Nothing where the system or its file system has no such files.
+/// A new file in `folder`, with this mode. Nothing where the system or its file system has no such files, or nowhere to
+/// name them by.
 #[cfg(target_os = "linux")]
 pub(super) fn open(folder: &Path, mode: u32) -> Option<File> {
     use rustix::fs::{Mode, OFlags};
+    if !Path::new("/proc/self/fd").exists() {
+        return None;
+    }
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
     rustix::fs::open(folder, flags, Mode::from_raw_mode(mode)).ok().map(File::from)
 }

@@ -1,10 +1,11 @@
 //! The files of a receipt: the statement itself, a test-result beside it, and envelopes of both where it is signed.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -13,11 +14,15 @@ use super::statement::{DigestSet, STATEMENT_TYPE, Statement};
 use super::test_result::{PREDICATE_TYPE, test_result};
 use crate::digest::Sha256;
 use crate::dsse::{Envelope, IN_TOTO, SecretKey};
-use crate::fsio::{Existing, FileError, Hold, read_bounded, write_atomic};
+use crate::fsio::{Existing, FileError, Hold, Whole, read_bounded};
 use crate::json;
 
 /// The most bytes of a receipt that are read.
 pub const MAX_BYTES: u64 = 64 << 20;
+
+/// How long a call waits for another one that writes into the same folder, which takes milliseconds.
+const LOCK_WAIT: Duration = Duration::from_millis(20);
+const LOCK_WAITS: u32 = 500;
 
 /// What stands where a receipt is to be written.
 #[derive(Debug)]
@@ -54,6 +59,12 @@ pub enum OutputError {
         /// The file.
         path: PathBuf,
     },
+    /// Something holds the folder.
+    #[error("{} is locked by another process", folder.display())]
+    Locked {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// It is the receipt of an earlier run of the same policy and matrix, which came to something else.
     #[error("{} is the receipt of an earlier check of this policy and matrix (exit code {exit_code}), and this check differs from it", path.display())]
     SameRun {
@@ -75,6 +86,7 @@ impl OutputError {
             Self::File(error) => error.code(),
             Self::Foreign { .. } | Self::Beside { .. } => "receipt-foreign-file",
             Self::Changed { .. } => "receipt-changed-meanwhile",
+            Self::Locked { .. } => "receipt-folder-locked",
             Self::SameRun { .. } => "receipt-earlier-run",
             Self::Receipt(error) => error.code(),
         }
@@ -219,6 +231,7 @@ impl Outputs {
         for (beside, bytes) in beside(path).into_iter().zip([test_result, signed, signed_test_result]) {
             match bytes {
                 Some(bytes) => outputs.files.push((beside, bytes)),
+                None if still_true(&beside, &outputs.files) => {}
                 None => outputs.stale.push(beside),
             }
         }
@@ -235,11 +248,22 @@ impl Outputs {
     /// the same receipt, or on none, the second to end does not replace what the first one said.
     ///
     /// # Errors
-    /// [`OutputError::Changed`], and as [`earlier`].
+    /// [`OutputError::Changed`], [`OutputError::Locked`], and as [`earlier`].
     pub fn claim(&self) -> Result<Claim<'_>, OutputError> {
         let folder = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let locked = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
-        let lock = locked.map_err(|source| FileError::Io { path: folder.to_owned(), source })?;
+        let io = |source| FileError::Io { path: folder.to_owned(), source };
+        let lock = File::open(folder).map_err(io)?;
+        let mut waits = LOCK_WAITS;
+        while let Err(error) = lock.try_lock() {
+            match error {
+                TryLockError::Error(source) => return Err(io(source).into()),
+                TryLockError::WouldBlock if waits == 0 => {
+                    return Err(OutputError::Locked { folder: folder.to_owned() });
+                }
+                TryLockError::WouldBlock => waits -= 1,
+            }
+            std::thread::sleep(LOCK_WAIT);
+        }
         let found = earlier(&self.path)?.map(|earlier| earlier.sha256);
         if found != self.earlier && found != Some(self.sha256) {
             return Err(OutputError::Changed { path: self.path.clone() });
@@ -264,6 +288,8 @@ impl Claim<'_> {
     pub fn write(self) -> Result<(), FileError> {
         let Outputs { files, stale, .. } = self.outputs;
         let _hold = Hold::signals();
+        // A full disk is found before anything goes.
+        let whole: Vec<Whole> = files.iter().map(|(path, bytes)| Whole::new(path, bytes)).collect::<Result<_, _>>()?;
         for path in stale.iter().chain(files.iter().skip(1).map(|(path, _)| path)) {
             match fs::remove_file(path) {
                 Ok(()) => {}
@@ -271,8 +297,14 @@ impl Claim<'_> {
                 Err(source) => return Err(FileError::Io { path: path.clone(), source }),
             }
         }
-        files.iter().try_for_each(|(path, bytes)| write_atomic(path, bytes, Existing::Replace))
+        whole.into_iter().try_for_each(|file| file.put(Existing::Replace))
     }
+}
+
+/// Whether an envelope holds one of these files: nobody signed it now, but what was signed is said again.
+fn still_true(envelope: &Path, files: &[(PathBuf, Vec<u8>)]) -> bool {
+    let held = read_bounded(envelope, MAX_BYTES).ok().and_then(|bytes| payload(&bytes));
+    held.is_some_and(|held| files.iter().any(|(_, bytes)| *bytes == held))
 }
 
 fn of_one_run(earlier: &Statement, new: &Statement) -> bool {

@@ -95,7 +95,10 @@ fn what_stands_beside_a_receipt_is_always_of_it() {
     };
     let all = ["r.dsse.json", "r.json", "r.test-result.dsse.json", "r.test-result.json"];
     assert_eq!(write(statement(MATRIX), Some(&key)), all);
-    assert_eq!(write(statement(MATRIX), None), ["r.json", "r.test-result.json"]);
+    assert_eq!(write(statement(MATRIX), None), all, "what was signed is said again");
+    let mut other = statement(MATRIX);
+    other.predicate.bindings.evaluator.version = "1.2.4".to_owned();
+    assert_eq!(write(other, None), ["r.json", "r.test-result.json"]);
     assert_eq!(write(statement("vllm-monolithic"), Some(&key)), ["r.dsse.json", "r.json"], "a stopped run has none");
 }
 
