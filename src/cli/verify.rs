@@ -13,13 +13,16 @@ use crate::fsio::read_bounded;
 use crate::gate::{self, ExitCode};
 use crate::matrix::Matrix;
 use crate::policy::{Policy, builtin};
-use crate::receipt::{self, Checked, FreezeBinding, Places, Statement};
+use crate::receipt::{self, Checked, Difference, FreezeBinding, Places, Statement};
 use crate::root::ProjectRoot;
 use crate::syntax::{Issues, Source};
 use crate::text::sanitize;
 
 /// The most differences of a replay that are shown.
 const MAX_SHOWN: usize = 20;
+
+/// The most characters of a fact that are shown.
+const MAX_CHARACTERS: usize = 400;
 
 /// Verify a receipt: everything that it binds still has those bytes
 ///
@@ -115,6 +118,17 @@ impl Verify {
         let mut exit = ExitCode::Passed;
         for inconsistency in receipt::inconsistencies(statement, &policy, &matrix) {
             let _ = writeln!(text, "inconsistent  {inconsistency}");
+            exit = ExitCode::Drift;
+        }
+        let unjudged = gate::unjudged(&policy, &matrix, root);
+        for fault in receipt::new_faults(statement, &unjudged) {
+            let _ = writeln!(text, "drifted       {}", sanitize(&fault.message));
+            exit = exit.max(ExitCode::of_class(fault.class));
+        }
+        let unlike = receipt::unlike(statement, &unjudged).map_err(|error| Failure::internal(error.to_string()))?;
+        if !unlike.is_empty() {
+            let _ = writeln!(text, "inconsistent  it says of what it is bound to what is not so");
+            differences(text, &unlike, "bound");
             exit = ExitCode::Drift;
         }
         let places = places(statement);
@@ -295,17 +309,19 @@ fn replay(text: &mut String, statement: &Statement, run: &gate::Run, places: &Pl
     let rows: usize = again.predicate.cases.iter().map(|case| case.rows.len()).sum();
     let with = if here.sha256 == bindings.evaluator.digest.sha256 { "the same" } else { "another" };
     let _ = writeln!(text, "replay        {rows} rows with {with} executable, {} differences", differences.len());
-    for difference in differences.iter().take(MAX_SHOWN) {
-        let _ = writeln!(
-            text,
-            "  differs     {}\n    receipt   {}\n    replay    {}",
-            sanitize(&difference.place),
-            sanitize(&difference.receipt),
-            sanitize(&difference.replay)
-        );
-    }
-    if differences.len() > MAX_SHOWN {
-        let _ = writeln!(text, "  and {} more", differences.len() - MAX_SHOWN);
-    }
+    self::differences(text, &differences, "replay");
     Ok(if differences.is_empty() { ExitCode::Passed } else { ExitCode::Drift })
+}
+
+/// The first of them, and how many more: the receipt's word against that of `other`.
+fn differences(text: &mut String, list: &[Difference], other: &str) {
+    // A fact of a forged receipt may be megabytes long.
+    let shown = |fact: &str| sanitize(&fact.chars().take(MAX_CHARACTERS).collect::<String>()).into_owned();
+    for Difference { place, receipt, replay } in list.iter().take(MAX_SHOWN) {
+        let (place, receipt, replay) = (shown(place), shown(receipt), shown(replay));
+        let _ = writeln!(text, "  differs     {place}\n    receipt   {receipt}\n    {other:<9} {replay}");
+    }
+    if list.len() > MAX_SHOWN {
+        let _ = writeln!(text, "  and {} more", list.len() - MAX_SHOWN);
+    }
 }

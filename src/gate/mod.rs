@@ -100,6 +100,27 @@ pub fn run(policy: &Policy, matrix: &Matrix, context: &Context<'_>) -> Run {
     }
 }
 
+/// What a run is bound to, with nothing judged: the subjects as they are found now, and what is wrong with them.
+#[must_use]
+pub fn unjudged(policy: &Policy, matrix: &Matrix, root: &ProjectRoot) -> Run {
+    let preflight = preflight::run(policy, matrix, root);
+    Run {
+        policy: policy.clone(),
+        matrix: matrix.clone(),
+        freeze: Freeze::NoLock,
+        subjects: preflight.subjects.into_iter().map(|subject| subject.facts).collect(),
+        faults: preflight.faults,
+        cases: Vec::new(),
+        rules: tally::tally(policy, &[]),
+        reports: reports::evaluate(policy, &[]),
+        execution: Execution::Stopped,
+        decision: Decision::NotEvaluated,
+        oracle_time: Duration::ZERO,
+        elapsed: Duration::ZERO,
+        workers: rayon::current_num_threads(),
+    }
+}
+
 /// The matrix as far as it is selected, and the checks before anything is judged.
 fn select(policy: &Policy, matrix: &Matrix, context: &Context<'_>) -> (Matrix, preflight::Preflight) {
     let preflight = preflight::run(policy, matrix, context.root);

@@ -28,7 +28,11 @@ pub fn inconsistencies(statement: &Statement, policy: &Policy, matrix: &Matrix) 
     demand(subjects == expected, "its subjects are not those of the policy, in the policy's order");
     let unique: BTreeSet<&str> = statement.subject.iter().map(|subject| subject.name.as_str()).collect();
     demand(unique.len() == statement.subject.len(), "two of its subjects have one name");
-    demand(!predicate.bindings.evaluator.version.is_empty(), "it states no version of the evaluator");
+    let evaluator = &predicate.bindings.evaluator;
+    demand(evaluator.name == "nucleus-gate", "it names another evaluator");
+    demand(!evaluator.version.trim().is_empty(), "it states no version of the evaluator");
+    let freeze = &predicate.bindings.freeze;
+    demand((freeze.state == "frozen") == freeze.why.is_none(), "it is frozen and says why not, or the reverse");
 
     let complete = predicate.execution.status == "complete";
     let pass = predicate.decision == "pass";
@@ -59,6 +63,7 @@ pub fn inconsistencies(statement: &Statement, policy: &Policy, matrix: &Matrix) 
     let rows = || predicate.cases.iter().flat_map(|case| &case.rows);
     demand(!zero || rows().all(|row| row.verdict == "passed"), "it passes with a row that did not");
     demand(!zero || predicate.rules.iter().all(|rule| rule.violated == "0"), "it passes with a rule that was violated");
+    found.extend(super::arithmetic::problems(statement, policy, matrix));
     found
 }
 
@@ -79,7 +84,7 @@ fn as_pinned(case: &Case, spec: &matrix::Case) -> [(bool, &'static str); 3] {
 }
 
 /// Whether every row of a case is there, once and in order.
-fn decided(case: &Case) -> bool {
+pub(super) fn decided(case: &Case) -> bool {
     let rows = case.rows.iter().map(|row| row.row.as_str());
     let expected = (0..case.rows.len()).map(|row| row.to_string());
     case.batch.as_deref() == Some(case.rows.len().to_string().as_str()) && rows.eq(expected)

@@ -3,6 +3,7 @@
 //! It binds everything that the verdict rests on by SHA-256, and carries each row's facts, so that a reader can check it
 //! without the evidence. Numbers are strings: no reader rounds them.
 
+mod arithmetic;
 mod build;
 mod consistency;
 mod evaluator;
@@ -11,6 +12,7 @@ mod replay;
 mod seal;
 mod statement;
 mod test_result;
+mod unjudged;
 mod verify;
 
 pub use consistency::inconsistencies;
@@ -24,6 +26,7 @@ pub use statement::{
     RowSubject, Rule, SCHEMA_VERSION, STATEMENT_TYPE, Statement, StopReason, SubjectBinding, Violation,
 };
 pub use test_result::{PREDICATE_TYPE as TEST_RESULT_TYPE, is_test_result, test_result};
+pub use unjudged::{new_faults, unlike};
 pub use verify::{Checked, bound_files};
 
 use crate::gate::Run;

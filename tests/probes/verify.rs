@@ -125,3 +125,90 @@ fn a_test_result_is_named_as_what_it_is() {
     assert_says(&output, 3, "help: verify nucleus-gate-receipt.json");
     assert_says(&project.run_as_it_is(&["verify", RECEIPT]), 0, "unchanged since it was sealed");
 }
+
+/// Changes that only someone who seals again can make; each is found without a replay.
+type Forgery = (&'static str, fn(&mut Statement));
+
+const FORGERIES: [Forgery; 30] = [
+    ("no subject", |s| s.subject.clear()),
+    ("another kernel as subject", |s| s.subject[0].digest.sha256 = Sha256::of(b"")),
+    ("another semantic digest", |s| s.predicate.bindings.policy_semantic_sha256 = Sha256::of(b"")),
+    ("another policy name", |s| s.predicate.bindings.policy.name = "mine".to_owned()),
+    ("no limits", |s| s.predicate.bindings.limits.clear()),
+    ("another oracle", |s| s.predicate.bindings.oracle.arithmetic = "float8".to_owned()),
+    ("another source", |s| s.predicate.bindings.subjects[0].sources[0].digest.sha256 = Sha256::of(b"")),
+    ("another device", |s| s.predicate.bindings.subjects[1].device = Some("a toaster".to_owned())),
+    ("a file twice", |s| {
+        let files = &mut s.predicate.bindings.subjects[0].files;
+        files.insert(0, files[0].clone());
+    }),
+    ("another rule kind", |s| s.predicate.rules[0].kind = "prefix".to_owned()),
+    ("no reports", |s| s.predicate.reports.clear()),
+    ("no evidence", |s| s.predicate.cases[0].evidence.clear()),
+    ("evidence of one subject twice", |s| {
+        let evidence = &mut s.predicate.cases[0].evidence;
+        evidence[1] = evidence[0].clone();
+    }),
+    ("another evidence file", |s| s.predicate.cases[0].evidence[0].file_sha256 = Sha256::of(b"")),
+    ("a row less", |s| {
+        s.predicate.cases[2].rows.pop();
+        s.predicate.cases[2].batch = Some("1".to_owned());
+        for rule in &mut s.predicate.rules {
+            let passed: u64 = rule.passed.parse().unwrap();
+            rule.passed = if passed == 4 { "3".to_owned() } else { rule.passed.clone() };
+        }
+    }),
+    ("another p", |s| s.predicate.cases[0].rows[0].p_bits = "0x3f000001".to_owned()),
+    ("another vocabulary", |s| s.predicate.cases[0].vocab = Some("65".to_owned())),
+    ("another kind of row", |s| s.predicate.cases[0].rows[0].kind = "probe".to_owned()),
+    ("a declared violation", |s| s.predicate.cases[0].rows[0].declared.push("prefix".to_owned())),
+    ("a rejected row", |s| {
+        let oracle = &mut s.predicate.cases[0].rows[0].oracle;
+        (oracle.boundary, oracle.rejected) = (None, Some("invalid-p".to_owned()));
+    }),
+    ("no boundary", |s| s.predicate.cases[0].rows[0].oracle.boundary = None),
+    ("no bits", |s| s.predicate.cases[0].rows[0].oracle.boundary.as_mut().unwrap().target_bits = "0x1".to_owned()),
+    ("a row without subjects", |s| s.predicate.cases[0].rows[0].subjects.clear()),
+    ("missing tokens", |s| s.predicate.cases[0].rows[0].subjects[1].missing = "5".to_owned()),
+    ("a leading zero", |s| s.predicate.cases[0].rows[0].subjects[1].nan = "00".to_owned()),
+    ("a sign", |s| s.predicate.reports[0].count = "+1".to_owned()),
+    ("rules that passed more often", |s| s.predicate.rules[8].passed = "999".to_owned()),
+    ("rules that were not evaluated", |s| {
+        let rule = &mut s.predicate.rules[8];
+        (rule.passed, rule.not_evaluated) = ("0".to_owned(), "-4".to_owned());
+    }),
+    ("another evaluator", |s| s.predicate.bindings.evaluator.name = String::new()),
+    ("a version of spaces", |s| s.predicate.bindings.evaluator.version = " ".to_owned()),
+];
+
+#[test]
+fn a_forged_fact_is_found_without_a_replay() {
+    let project = Project::new();
+    project.receipt();
+    let good = receipt::open(&fs::read(project.path(RECEIPT)).unwrap()).unwrap();
+    let verify_as = |statement: &Statement| {
+        fs::write(project.path(RECEIPT), receipt::seal(statement).unwrap()).unwrap();
+        project.verify()
+    };
+    assert_eq!(verify_as(&good).status.code(), Some(0));
+    for (name, forge) in FORGERIES {
+        let mut forged = good.clone();
+        forge(&mut forged);
+        assert_ne!(forged, good, "{name}");
+        let output = verify_as(&forged);
+        assert_eq!(output.status.code(), Some(5), "{name}: {}", everything(&output));
+        assert!(everything(&output).contains("inconsistent  "), "{name}: {}", everything(&output));
+    }
+}
+
+#[test]
+fn a_pinned_source_that_has_changed_here_is_drift() {
+    let project = Project::new();
+    let source = "vllm/v1/sample/ops/topk_topp_triton.py";
+    project.receipt();
+    fs::create_dir_all(project.path("vllm/v1/sample/ops")).unwrap();
+    fs::write(project.path(source), "another kernel").unwrap();
+    assert_says(&project.verify(), 5, &format!("drifted       {source} has changed since "));
+    fs::remove_file(project.path(source)).unwrap();
+    assert_eq!(project.verify().status.code(), Some(0));
+}
