@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Failure;
 use super::load::Loaded;
-use crate::evidence::{Bundle, RecordingError, write_bundle};
+use crate::evidence::{Bundle, RecordingError, SUBJECT_FILE, write_bundle};
 use crate::fsio::FileError;
 use crate::gate::{self, Fault};
 use crate::kernels::capture::{self, Capture, CaptureError, Captured};
@@ -157,6 +157,10 @@ fn check_destination(loaded: &Loaded, subjects: &[Captured], folder: &Path) -> R
     let below = folder.strip_prefix(standing).unwrap_or(folder);
     if !inside || below.components().any(|part| part == Component::ParentDir) {
         return Err(outside(folder, loaded));
+    }
+    if folder.join(SUBJECT_FILE).symlink_metadata().is_ok() {
+        let message = format!("{} is a bundle of recorded evidence, which holds no folders", folder.display());
+        return Err(Failure::invocation("cli::out-is-bundle", message, "name another folder with --out"));
     }
     let taken = subjects.iter().map(|subject| folder.join(&subject.name)).find(|path| path.symlink_metadata().is_ok());
     taken.map_or(Ok(()), |path| Err(unwritten(&FileError::Exists { path }.into())))

@@ -1,10 +1,11 @@
 //! `nucleus-gate inputs`: write a matrix's inputs for a harness in another language.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Failure;
 use super::load::Files;
-use crate::fsio::{Existing, write_atomic};
+use crate::evidence::SUBJECT_FILE;
+use crate::fsio::{Existing, FileError, read_bounded, write_atomic};
 use crate::gate::{self, ExitCode};
 use crate::inputs;
 
@@ -45,17 +46,30 @@ impl Inputs {
             }
             files.push((case.name.value.as_str(), file));
         }
+        if self.out.join(SUBJECT_FILE).symlink_metadata().is_ok() {
+            let message = format!("{} is a bundle of recorded evidence", self.out.display());
+            return Err(Failure::invocation("cli::out-is-bundle", message, "name another folder with --out"));
+        }
         std::fs::create_dir_all(&self.out).map_err(|error| {
             Failure::stopped("cli::out", format!("{}: {error}", self.out.display()), "name another folder with --out")
         })?;
         let mut listed = String::new();
         for (case, file) in &files {
             let name = format!("{case}.safetensors");
-            let written = write_atomic(&self.out.join(&name), file, Existing::Replace);
-            written.map_err(|error| Failure::unwritten(&error))?;
+            write(&self.out.join(&name), file)?;
             listed.push_str(&format!("{}  {name}\n", crate::digest::Sha256::of(file)));
         }
         super::screen::print(&listed)?;
         Ok(ExitCode::Passed)
+    }
+}
+
+/// Writes a file where none is. One with the same bytes may stay.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    match write_atomic(path, bytes, Existing::Keep) {
+        Err(FileError::Exists { .. }) if read_bounded(path, bytes.len() as u64).is_ok_and(|found| found == bytes) => {
+            Ok(())
+        }
+        written => written.map_err(|error| Failure::unwritten(&error)),
     }
 }

@@ -9,6 +9,7 @@ use crate::policy::{Freeze, Frozen, LOCK_PATH, Lock, Policy, builtin};
 use crate::receipt::Places;
 use crate::root::ProjectRoot;
 use crate::syntax::Source;
+use crate::text::sanitize;
 
 /// The shipped policy of a call without `--policy`.
 pub(super) const DEFAULT_POLICY: &str = "split-top-p";
@@ -114,7 +115,8 @@ impl Files {
         let policy = self.policy(base.as_ref(), default_policy)?;
         let matrix = match (&self.matrix, &base) {
             (Some(path), Some(base)) if path.exists() && !base.holds(path) => {
-                let message = format!("{} lies outside the project root {}", path.display(), shown(base.path()));
+                let message =
+                    format!("{} lies outside the project root {}", path.display(), shown(base.path()).display());
                 let help = "copy it there, or name the folder where its paths begin with --root DIR";
                 return Err(Failure::invocation("cli::matrix-outside-root", message, help));
             }
@@ -189,8 +191,11 @@ impl Files {
 /// A root that nobody named must not lie inside a project with a lock: its files would escape that lock.
 pub(super) fn outermost(root: ProjectRoot) -> Result<ProjectRoot, Failure> {
     let Some(around) = root.locked_around() else { return Ok(root) };
-    let message =
-        format!("{} holds policies/, and lies inside {}, which has a lock", shown(root.path()), shown(around));
+    let message = format!(
+        "{} holds policies/, and lies inside {}, which has a lock",
+        shown(root.path()).display(),
+        shown(around).display()
+    );
     Err(Failure::invocation("cli::nested-root", message, "name the one that is meant with --root DIR"))
 }
 
@@ -204,10 +209,16 @@ pub(super) fn read(path: &Path) -> Result<Source, Failure> {
 }
 
 fn read_raw(path: &Path) -> Result<Raw, Failure> {
+    let name = shown(path);
+    // The name is what reports and receipts say, and what they say must lead to the file.
+    if name.to_str().is_none_or(|name| sanitize(name) != name) {
+        let message = format!("{} holds what cannot be shown, or is not UTF-8", name.display());
+        return Err(Failure::invocation("cli::file-name", message, "rename the file or its folder"));
+    }
     let bytes = crate::fsio::read_bounded(path, MAX_BYTES).map_err(|error| {
         Failure::invocation(error.code(), error.to_string(), "name an existing policy or matrix file")
     })?;
-    Ok(Raw { name: shown(path), bytes })
+    Ok(Raw { name: name.display().to_string(), bytes })
 }
 
 /// Where a receipt says that the two files of these names are.
@@ -256,8 +267,9 @@ fn place(root: &ProjectRoot, name: &str) -> String {
     inside.unwrap_or_else(|| name.to_owned())
 }
 
-fn shown(path: &Path) -> String {
+/// The path relative to the current folder, where it lies inside.
+fn shown(path: &Path) -> PathBuf {
     let here = std::env::current_dir().and_then(|here| here.canonicalize());
     let inside = here.ok().and_then(|here| Some(path.canonicalize().ok()?.strip_prefix(here).ok()?.to_path_buf()));
-    inside.unwrap_or_else(|| path.to_path_buf()).display().to_string()
+    inside.unwrap_or_else(|| path.to_path_buf())
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Failure, screen};
 use crate::dsse::SecretKey;
-use crate::fsio::{Existing, write_atomic};
+use crate::fsio::{Existing, read_bounded, write_atomic};
 use crate::gate::{ExitCode, Run};
 use crate::matrix::{Matrix, Origin};
 use crate::policy::{LOCK_PATH, Policy};
@@ -99,7 +99,8 @@ impl Reporting {
                 return Err(Failure::invocation("cli::output-twice", message, "name another file with --output"));
             }
         }
-        self.spare(with_receipt, self.sign.iter().cloned())
+        self.spare(with_receipt, self.sign.iter().cloned())?;
+        self.output.iter().try_for_each(|output| replaceable(&output.path))
     }
 
     /// That no file is written over one of these, or into one of these folders.
@@ -194,9 +195,30 @@ fn obstructed(error: OutputError) -> Failure {
         OutputError::Changed { .. } => {
             "see what the other call came to; a run that did not please is not repeated until one does"
         }
+        OutputError::Locked { .. } => {
+            let help = "let the other process end, or name a file in another folder with --receipt FILE";
+            return Failure::stopped(error.code(), error.to_string(), help);
+        }
         OutputError::Receipt(_) => return Failure::internal(error.to_string()),
     };
     Failure::invocation(error.code(), error.to_string(), help)
+}
+
+/// That nothing stands at `path`, or an earlier report.
+fn replaceable(path: &Path) -> Result<(), Failure> {
+    let refuse = |code: &str, why: String| {
+        let message = format!("{}: {why}; it is not replaced", path.display());
+        Err(Failure::invocation(code, message, "name another file with --output"))
+    };
+    match std::fs::symlink_metadata(path) {
+        Err(_) => Ok(()),
+        Ok(meta) if !meta.is_file() => refuse("file-not-regular", "not a regular file".to_owned()),
+        Ok(_) => match read_bounded(path, receipt::MAX_BYTES) {
+            Ok(bytes) if report::is_report(&bytes) => Ok(()),
+            Ok(_) => refuse("cli::output-foreign", "not a report of nucleus-gate".to_owned()),
+            Err(error) => refuse(error.code(), error.reason()),
+        },
+    }
 }
 
 /// Where a file lies or will lie, through links of its folder. A link at its end is replaced, not followed.

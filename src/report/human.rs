@@ -164,6 +164,12 @@ fn verdict(run: &Run, screen: &Screen, out: &mut String) {
     }
 }
 
+/// Whether the text begins and ends as reports for people do.
+pub(super) fn is_human(text: &str) -> bool {
+    let begins = text.starts_with("policy  ") || text.starts_with("  UNFROZEN: ");
+    begins && text.contains("\n        sha256 ") && text.contains("\n  exit code  ")
+}
+
 /// What a pass means, and what it does not.
 fn meaning(run: &Run) -> String {
     let reproduced = run.reports.iter().any(|report| report.id == "reproduces-fault" && report.holds == Some(true));

@@ -24,7 +24,7 @@ fn screen(ran: &[Ran]) -> String {
     let mut text = String::new();
     for Ran { line, exit, .. } in ran {
         let exit = exit.map_or_else(|| "no exit code".to_owned(), |exit| format!("exit code {exit}"));
-        let _ = writeln!(text, "$ nucleus-gate {line}  # {exit}");
+        let _ = writeln!(text, "$ nucleus-gate {}  # {exit}", nucleus_gate::text::sanitize(line));
     }
     text.push('\n');
     // From the line that counts time on to the next.
