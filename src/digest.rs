@@ -1,6 +1,6 @@
 //! SHA-256 digests: the only identity that the gate trusts.
 
-use std::fmt;
+use std::{fmt, io};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::Digest as _;
@@ -22,6 +22,19 @@ impl Sha256 {
         let mut hasher = Hasher::default();
         hasher.update_f32(values);
         hasher.finish()
+    }
+
+    /// The digest of the running program.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn of_this_program() -> io::Result<Self> {
+        // The file that runs, even where its name is gone by now or names another.
+        #[cfg(target_os = "linux")]
+        let program = "/proc/self/exe";
+        #[cfg(not(target_os = "linux"))]
+        let program = std::env::current_exe()?;
+        Ok(Self::of(&std::fs::read(program)?))
     }
 
     /// Reads exactly 64 lowercase hexadecimal digits. `None` for anything else: a digest has one spelling.

@@ -241,6 +241,5 @@ fn differing(one: &[f32], other: &[f32], vocab: usize) -> Vec<u32> {
 /// # Errors
 /// Where it cannot be read.
 pub fn this_harness() -> std::io::Result<Harness> {
-    let bytes = std::fs::read(std::env::current_exe()?)?;
-    Ok(Harness { name: "nucleus-gate".to_owned(), sha256: Sha256::of(&bytes) })
+    Ok(Harness { name: "nucleus-gate".to_owned(), sha256: Sha256::of_this_program()? })
 }
