@@ -1,6 +1,8 @@
 //! SHA-256 digests: the only identity that the gate trusts.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::Digest as _;
@@ -22,6 +24,29 @@ impl Sha256 {
         let mut hasher = Hasher::default();
         hasher.update_f32(values);
         hasher.finish()
+    }
+
+    /// The digest of the running program.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn of_this_program() -> io::Result<Self> {
+        // The file that runs, even where its name is gone by now or names another.
+        #[cfg(target_os = "linux")]
+        let program = "/proc/self/exe";
+        #[cfg(not(target_os = "linux"))]
+        let program = std::env::current_exe()?;
+        let mut file = File::open(program)?;
+        // Piece by piece: a program is large, and memory may be scarce.
+        let (mut hasher, mut buffer) = (Hasher::default(), [0u8; 1 << 14]);
+        loop {
+            match file.read(&mut buffer) {
+                Ok(0) => return Ok(hasher.finish()),
+                Ok(count) => hasher.update(buffer.get(..count).unwrap_or_default()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Reads exactly 64 lowercase hexadecimal digits. `None` for anything else: a digest has one spelling.
@@ -111,6 +136,12 @@ impl Hasher {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_program_is_its_file() {
+        let file = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        assert_eq!(Sha256::of_this_program().unwrap(), Sha256::of(&file));
+    }
 
     #[test]
     fn one_spelling_only() {

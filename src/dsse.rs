@@ -2,13 +2,14 @@
 //! secret key, SubjectPublicKeyInfo for the public one, as openssl reads and writes them.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
 use ed25519_dalek::pkcs8::{
-    self, DecodePrivateKey as _, DecodePublicKey as _, EncodePrivateKey as _, EncodePublicKey as _,
+    self, DecodePrivateKey as _, DecodePublicKey as _, EncodePrivateKey as _, EncodePublicKey as _, KeypairBytes,
 };
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
@@ -75,6 +76,12 @@ impl KeyError {
     }
 }
 
+/// Whether the file at `path` can be read by others than its owner.
+#[must_use]
+pub fn is_shared(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o044 != 0)
+}
+
 fn read_key(path: &Path) -> Result<String, FileError> {
     let bytes = read_bounded(path, MAX_KEY)?;
     // What is no text is no PEM either: the decoder refuses it with its own words.
@@ -108,7 +115,9 @@ impl SecretKey {
     /// [`KeyError::File`] or [`KeyError::Encoding`].
     pub fn write(&self, secret: &Path, public: &Path) -> Result<(), KeyError> {
         let public_pem = self.0.verifying_key().to_public_key_pem(LineEnding::LF).map_err(pkcs8::Error::from)?;
-        let secret_pem = self.0.to_pkcs8_pem(LineEnding::LF)?;
+        // Without the public key, as RFC 8410 has it: with it, it would be of a version that openssl 3.0 does not read.
+        let pair = KeypairBytes { secret_key: self.0.to_bytes(), public_key: None };
+        let secret_pem = pair.to_pkcs8_pem(LineEnding::LF)?;
         for path in [secret, public] {
             if fs::symlink_metadata(path).is_ok() {
                 return Err(FileError::Exists { path: path.to_owned() }.into());
@@ -352,5 +361,38 @@ mod tests {
         assert_eq!(PublicKey::read(&secret).unwrap_err().code(), "key-malformed");
         assert_eq!(PublicKey::read(&folder.path().join("none")).unwrap_err().code(), "file-missing");
         assert_ne!(SecretKey::generate().unwrap().public(), key.public());
+    }
+
+    #[test]
+    fn a_secret_key_is_written_as_openssl_reads_it_and_read_in_either_form() {
+        let folder = tempfile::tempdir().unwrap();
+        let [secret, public, old] = ["key.pem", "key.pub", "old.pem"].map(|name| folder.path().join(name));
+        key(7).write(&secret, &public).unwrap();
+        let pem = fs::read_to_string(&secret).unwrap();
+        let der = STANDARD.decode(pem.lines().nth(1).unwrap()).unwrap();
+        // RFC 8410, section 7: a sequence of 46 bytes, version 0, Ed25519, the seed; nothing after it.
+        assert_eq!(hex(&der), format!("302e020100300506032b657004220420{}", "07".repeat(32)));
+        let with_public = key(7).0.to_pkcs8_pem(LineEnding::LF).unwrap();
+        assert_ne!(*with_public, pem);
+        fs::write(&old, with_public.as_bytes()).unwrap();
+        for form in [&secret, &old] {
+            assert_eq!(SecretKey::read(form).unwrap().public(), key(7).public());
+        }
+        // A public key that is not the secret one's.
+        let other = KeypairBytes { secret_key: [7; 32], public_key: KeypairBytes::from(&key(8).0).public_key };
+        fs::write(&old, other.to_pkcs8_pem(LineEnding::LF).unwrap().as_bytes()).unwrap();
+        assert_eq!(SecretKey::read(&old).unwrap_err().code(), "key-malformed");
+    }
+
+    #[test]
+    fn a_key_that_others_can_read_is_shared() {
+        let folder = tempfile::tempdir().unwrap();
+        let [secret, public] = ["key.pem", "key.pub"].map(|name| folder.path().join(name));
+        key(1).write(&secret, &public).unwrap();
+        assert!(!is_shared(&secret));
+        for mode in [0o640, 0o604] {
+            fs::set_permissions(&secret, fs::Permissions::from_mode(mode)).unwrap();
+            assert!(is_shared(&secret), "{mode:o}");
+        }
     }
 }

@@ -3,10 +3,12 @@
 mod hold;
 mod unnamed;
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 pub use hold::Hold;
 
@@ -77,20 +79,32 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> FileError + '_ {
 /// # Errors
 /// [`FileError::Io`], [`FileError::NotRegular`] or [`FileError::TooLarge`].
 pub fn read_bounded(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
-    // Looked at before opening: opening a named pipe would wait for a writer.
-    let size = match fs::metadata(path).map_err(io_error(path))? {
-        meta if meta.is_file() => meta.len(),
-        _ => return Err(FileError::NotRegular { path: path.to_owned() }),
-    };
+    // Looked at before opening: to open a device may do something.
+    regular(path, &fs::metadata(path).map_err(io_error(path))?)?;
+    let (file, size) = open_regular(path)?;
     let too_large = || FileError::TooLarge { path: path.to_owned(), limit };
     if size > limit {
         return Err(too_large());
     }
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
-    let file = File::open(path).map_err(io_error(path))?;
     // One byte beyond the limit shows a file that grew since.
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(io_error(path))?;
     if bytes.len() as u64 > limit { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// The file, and its size, by what was opened: the path may name another since it was looked at. Nothing waits: a pipe
+/// needs no writer to be opened and refused, and what only claims to be regular fails where it has no bytes yet.
+fn open_regular(path: &Path) -> Result<(File, u64), FileError> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path);
+    let file = file.map_err(io_error(path))?;
+    let meta = file.metadata().map_err(io_error(path))?;
+    regular(path, &meta)?;
+    Ok((file, meta.len()))
+}
+
+fn regular(path: &Path, meta: &Metadata) -> Result<(), FileError> {
+    if meta.is_file() { Ok(()) } else { Err(FileError::NotRegular { path: path.to_owned() }) }
 }
 
 /// Whether [`write_atomic`] may replace an existing file.
@@ -218,6 +232,22 @@ mod tests {
         assert_eq!(read_bounded(folder.path(), 5).unwrap_err().code(), "file-not-regular");
         assert_eq!(read_bounded(Path::new("/dev/zero"), 5).unwrap_err().code(), "file-not-regular");
         assert_eq!(read_bounded(&folder.path().join("g"), 5).unwrap_err().code(), "file-missing");
+    }
+
+    /// As where a file is swapped for a pipe after it was looked at.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_pipe_without_a_writer_is_refused_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let [pipe, file] = ["pipe", "f"].map(|name| folder.path().join(name));
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+        assert_eq!(open_regular(&pipe).unwrap_err().code(), "file-not-regular");
+        assert_eq!(read_bounded(&pipe, 5).unwrap_err().code(), "file-not-regular");
+        fs::write(&file, b"12345").unwrap();
+        assert_eq!(open_regular(&file).unwrap().1, 5);
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert_eq!(read_bounded(&link, 5).unwrap(), b"12345");
     }
 
     #[test]

@@ -46,6 +46,7 @@ impl BackendArgs {
     /// Opens the backend. Without a choice, a machine without a CUDA device gets the CPU model, and is told so.
     pub(super) fn open(&self) -> Result<Opened, Failure> {
         let cpu = || Opened { backend: Box::new(CpuBackend::new(DEFAULT_MULTIPROCESSORS)), choice: Choice::Cpu };
+        self.check_devices()?;
         if self.backend == Some(Choice::Cpu) {
             return Ok(cpu());
         }
@@ -59,6 +60,23 @@ impl BackendArgs {
             }
             Err(error) => Err(Failure::invocation(error.code(), error.to_string(), error.help())),
         }
+    }
+}
+
+impl BackendArgs {
+    /// That devices are named to a backend that has some, and each once: a case has one of them to itself.
+    fn check_devices(&self) -> Result<(), Failure> {
+        let Some(devices) = &self.devices else { return Ok(()) };
+        if self.backend == Some(Choice::Cpu) {
+            let help = "leave out --devices, or use --backend cuda";
+            return Err(Failure::invocation("cli::no-devices", "the CPU model runs on no device", help));
+        }
+        let twice =
+            devices.iter().enumerate().find(|(index, device)| devices.iter().take(*index).any(|d| d == *device));
+        twice.map_or(Ok(()), |(_, device)| {
+            let message = format!("--devices names device {device} twice");
+            Err(Failure::invocation("cli::device-twice", message, "name each device once"))
+        })
     }
 }
 
@@ -220,5 +238,25 @@ fn progress(cases: usize) -> ProgressBar {
     match ProgressStyle::with_template("{bar:30} {pos} of {len} cases, {elapsed}") {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_named_once_and_to_a_backend_that_has_some() {
+        let refused = |backend, devices: Option<&[usize]>| {
+            let checked = BackendArgs { backend, devices: devices.map(<[usize]>::to_vec) }.check_devices();
+            checked.err().map(|failure| failure.message())
+        };
+        assert!(refused(Some(Choice::Cpu), Some(&[0])).unwrap().contains("no device"));
+        for backend in [None, Some(Choice::Cuda)] {
+            assert!(refused(backend, Some(&[0, 1, 0])).unwrap().contains("device 0 twice"));
+            assert_eq!(refused(backend, Some(&[1, 0])), None);
+            assert_eq!(refused(backend, None), None);
+        }
+        assert_eq!(refused(Some(Choice::Cpu), None), None);
     }
 }

@@ -1,9 +1,9 @@
 //! `nucleus-gate keygen`: a key pair to sign receipts with.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Failure, screen};
-use crate::dsse::SecretKey;
+use crate::dsse::{self, KeyError, SecretKey};
 use crate::gate::ExitCode;
 use crate::text::sanitize;
 
@@ -16,6 +16,16 @@ pub(super) struct Keygen {
     /// Where the secret key is written
     #[arg(value_name = "KEY")]
     secret: PathBuf,
+}
+
+/// Reads a secret key. One that others can read is no secret any more, and the call is told so.
+pub(super) fn read_secret(path: &Path) -> Result<SecretKey, KeyError> {
+    let key = SecretKey::read(path)?;
+    if dsse::is_shared(path) {
+        let path = path.display();
+        screen::note(&format!("{path} can be read by others than its owner, who can sign with it: chmod 600 {path}"));
+    }
+    Ok(key)
 }
 
 impl Keygen {

@@ -271,5 +271,21 @@ fn place(root: &ProjectRoot, name: &str) -> String {
 fn shown(path: &Path) -> PathBuf {
     let here = std::env::current_dir().and_then(|here| here.canonicalize());
     let inside = here.ok().and_then(|here| Some(path.canonicalize().ok()?.strip_prefix(here).ok()?.to_path_buf()));
+    // The current folder itself has no name relative to itself.
+    let inside = inside.map(|path| if path.as_os_str().is_empty() { PathBuf::from(".") } else { path });
     inside.unwrap_or_else(|| path.to_path_buf())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_shown_relative_to_the_current_one() {
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(shown(&here), Path::new("."));
+        assert_eq!(shown(Path::new(".")), Path::new("."));
+        assert_eq!(shown(&here.join("policies")), Path::new("policies"));
+        assert_eq!(shown(Path::new("/")), Path::new("/"));
+    }
 }

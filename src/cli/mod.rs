@@ -19,9 +19,12 @@ mod policy_test;
 mod reporting;
 mod run;
 mod screen;
+mod threads;
 mod verify;
 
 pub use failure::Failure;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use clap::{Parser, Subcommand};
 
@@ -64,16 +67,46 @@ pub fn main() -> ExitCode {
             };
         }
     };
-    let outcome = match cli.command {
-        Command::Check(check) => check.run(),
-        Command::Run(run) => run.run(),
-        Command::Capture(capture) => capture.run(),
-        Command::Inputs(inputs) => inputs.run(),
-        Command::Verify(verify) => verify.run(),
-        Command::Policy(policy) => policy.run(),
-        Command::Explain(explain) => explain.run(),
-        Command::Keygen(keygen) => keygen.run(),
-        Command::Oracle(oracle) => oracle.run(),
-    };
-    outcome.unwrap_or_else(|failure| failure.report())
+    guarded(|| threads::start().and_then(|()| cli.command.run())).unwrap_or_else(|failure| failure.report())
+}
+
+impl Command {
+    fn run(self) -> Result<ExitCode, Failure> {
+        match self {
+            Self::Check(check) => check.run(),
+            Self::Run(run) => run.run(),
+            Self::Capture(capture) => capture.run(),
+            Self::Inputs(inputs) => inputs.run(),
+            Self::Verify(verify) => verify.run(),
+            Self::Policy(policy) => policy.run(),
+            Self::Explain(explain) => explain.run(),
+            Self::Keygen(keygen) => keygen.run(),
+            Self::Oracle(oracle) => oracle.run(),
+        }
+    }
+}
+
+/// The last line of defence: a panic, of whatever thread, ends the call as an internal error.
+fn guarded(call: impl FnOnce() -> Result<ExitCode, Failure>) -> Result<ExitCode, Failure> {
+    // Nothing that the call left half-done is looked at again.
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<&str>().copied();
+        let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Err(Failure::internal(format!("it panicked: {}", said.unwrap_or("no reason was given"))))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_internal_error() {
+        let ends =
+            |call: &dyn Fn() -> Result<ExitCode, Failure>| guarded(call).unwrap_or_else(|failure| failure.report());
+        assert_eq!(ends(&|| panic!("on purpose")), ExitCode::Internal);
+        assert_eq!(ends(&|| panic!("{}", 1)), ExitCode::Internal);
+        assert_eq!(ends(&|| rayon::join(|| panic!("on purpose"), || ()).0), ExitCode::Internal);
+        assert_eq!(ends(&|| Ok(ExitCode::Violated)), ExitCode::Violated);
+    }
 }

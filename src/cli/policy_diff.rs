@@ -1,12 +1,13 @@
 //! `nucleus-gate policy diff`: what a change of a policy lets through.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::load::{self, DEFAULT_POLICY, Files};
 use super::policy_freeze::kdl_files;
 use super::{Failure, git, screen};
-use crate::gate::{self, ExitCode};
+use crate::gate::{self, ExitCode, Fault};
 use crate::matrix::Matrix;
 use crate::policy::{Policy, builtin};
 use crate::proof::{Review, price, prove, recorded, zoo};
@@ -21,7 +22,9 @@ use crate::syntax::Source;
 ///
 /// The fault zoo runs on its own small cases, beside exact subjects and beside subjects with the same fault.
 ///
-/// Exit codes: 0 nothing more gets through, or all of it is acknowledged; 1 something does; 2 and 3 as in check.
+/// Exit codes: 0 nothing more gets through, or all of it is acknowledged; 1 something does; 2, 3 and 5 as in check, also of
+/// the evidence: what is missing, unreadable or drifted was not compared; 4 no recorded row was compared. A matrix of other
+/// subjects or of another dispatch path than a policy's is no failure, unless the call names it with --matrix.
 #[derive(Debug, clap::Args)]
 pub(super) struct Diff {
     /// The policy before: a file, builtin:NAME, or a git revision of NEW
@@ -74,7 +77,12 @@ impl Diff {
                 let context = || gate::Context { root: &root, started: Instant::now(), selection: None };
                 let old = gate::run(&review.old, &matrix, &context());
                 let new = gate::run(&review.new, &matrix, &context());
-                review.recorded.push(recorded(&old, &new));
+                let mut recorded = recorded(&old, &new);
+                // Of all matrices, some are of other policies; one that the call names is to be compared.
+                if !self.matrix.is_empty() {
+                    recorded.demand();
+                }
+                review.recorded.push(recorded);
             }
         }
         let text = match self.format {
@@ -85,7 +93,9 @@ impl Diff {
             }
         };
         screen::print(&text)?;
-        Ok(if review.open().next().is_some() { ExitCode::Violated } else { ExitCode::Passed })
+        let lets_through = if review.open().next().is_some() { ExitCode::Violated } else { ExitCode::Passed };
+        let unjudged = if differs && self.evidence { unjudged(&review) } else { None };
+        Ok(unjudged.map_or(lets_through, |failure| failure.report().max(lets_through)))
     }
 
     /// The old policy: a shipped one, a file, or a revision of the new file.
@@ -103,6 +113,7 @@ impl Diff {
         git::revision(&self.old, &file)
     }
 
+    /// The matrices that the call names, or all that name recorded evidence.
     fn matrices(&self, root: &ProjectRoot) -> Result<Vec<Matrix>, Failure> {
         if !self.matrix.is_empty() {
             return self.matrix.iter().map(|path| load::read_matrix(path)).collect();
@@ -113,4 +124,21 @@ impl Diff {
         // A matrix without subjects has no recorded evidence.
         Ok(all.into_iter().filter(|matrix| !matrix.subjects.is_empty()).collect())
     }
+}
+
+/// Evidence that was asked for and not compared: what nobody looked at shows nothing.
+fn unjudged(review: &Review) -> Option<Failure> {
+    let faults = review.recorded.iter().flat_map(|recorded| &recorded.faults).cloned();
+    let mut faults: Vec<Fault> = faults.collect();
+    faults.sort_by_key(|fault| Reverse(ExitCode::of_class(fault.class)));
+    if !faults.is_empty() {
+        return Some(Failure::of_faults(&faults));
+    }
+    let compared: usize = review.recorded.iter().map(|recorded| recorded.rows).sum();
+    (compared == 0).then(|| Failure::Message {
+        exit: ExitCode::NothingEvaluated,
+        code: "cli::nothing-compared".to_owned(),
+        message: "no recorded row was compared: no matrix is of evidence that both policies judge".to_owned(),
+        help: "name a matrix of theirs with --matrix FILE, or leave out --evidence".to_owned(),
+    })
 }

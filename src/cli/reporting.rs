@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Failure, screen};
+use super::{Failure, keygen, screen};
 use crate::dsse::SecretKey;
 use crate::fsio::{Existing, read_bounded, write_atomic};
 use crate::gate::{ExitCode, Run};
@@ -75,7 +75,7 @@ impl Reporting {
     /// Reads the key and the earlier receipt. A call that judges a part of a matrix gets no receipt.
     pub(super) fn prepare(&self, with_receipt: bool) -> Result<Prepared, Failure> {
         self.each_once(with_receipt)?;
-        let key = self.sign.as_deref().map(SecretKey::read).transpose().map_err(|error| {
+        let key = self.sign.as_deref().map(keygen::read_secret).transpose().map_err(|error| {
             Failure::invocation(error.code(), error.to_string(), "make a key pair with: nucleus-gate keygen FILE")
         })?;
         let earlier = if with_receipt { receipt::earlier(&self.receipt).map_err(obstructed)? } else { None };

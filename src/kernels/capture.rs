@@ -102,28 +102,33 @@ impl Capture<'_> {
         let done: Vec<Mutex<Option<Outcome<E>>>> = self.cases.iter().map(|_| Mutex::new(None)).collect();
         let (next, finished, bytes, failed) =
             (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
-        std::thread::scope(|scope| {
-            for slot in 0..self.backend.slots() {
-                let (next, finished, bytes, failed, done) = (&next, &finished, &bytes, &failed, &done);
-                scope.spawn(move || {
-                    while !failed.load(Ordering::Relaxed) {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        let (Some(case), Some(place)) = (self.cases.get(index), done.get(index)) else { break };
-                        let files = self.case(slot, case, index, inputs).and_then(|files| {
-                            let size = files.iter().map(Vec::len).sum();
-                            let total = bytes.fetch_add(size, Ordering::Relaxed) + size;
-                            let limit = self.max_bytes;
-                            let within = total as u64 <= limit;
-                            if within { Ok(files) } else { Err(CaptureError::TooLarge { case: case.clone(), limit }) }
-                        });
-                        failed.fetch_or(files.is_err(), Ordering::Relaxed);
-                        if let Ok(mut place) = place.lock() {
-                            *place = Some(files);
-                        }
-                        (self.progress)(finished.fetch_add(1, Ordering::Relaxed) + 1);
-                    }
+        let work = |slot: usize| {
+            while !failed.load(Ordering::Relaxed) {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let (Some(case), Some(place)) = (self.cases.get(index), done.get(index)) else { break };
+                let files = self.case(slot, case, index, inputs).and_then(|files| {
+                    let size = files.iter().map(Vec::len).sum();
+                    let total = bytes.fetch_add(size, Ordering::Relaxed) + size;
+                    let limit = self.max_bytes;
+                    let within = total as u64 <= limit;
+                    if within { Ok(files) } else { Err(CaptureError::TooLarge { case: case.clone(), limit }) }
                 });
+                failed.fetch_or(files.is_err(), Ordering::Relaxed);
+                if let Ok(mut place) = place.lock() {
+                    *place = Some(files);
+                }
+                (self.progress)(finished.fetch_add(1, Ordering::Relaxed) + 1);
             }
+        };
+        // Where this thread is the pool, another would wait for it.
+        let others = if rayon::current_thread_index().is_some() { 0 } else { self.backend.slots() };
+        let work = &work;
+        std::thread::scope(|scope| {
+            for slot in 1..others {
+                // Slots share the cases: without a thread for this one, the others take its part.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, move || work(slot));
+            }
+            work(0);
         });
         let mut evidence: Vec<Evidence> = self
             .subjects
@@ -241,6 +246,5 @@ fn differing(one: &[f32], other: &[f32], vocab: usize) -> Vec<u32> {
 /// # Errors
 /// Where it cannot be read.
 pub fn this_harness() -> std::io::Result<Harness> {
-    let bytes = std::fs::read(std::env::current_exe()?)?;
-    Ok(Harness { name: "nucleus-gate".to_owned(), sha256: Sha256::of(&bytes) })
+    Ok(Harness { name: "nucleus-gate".to_owned(), sha256: Sha256::of_this_program()? })
 }

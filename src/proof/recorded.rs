@@ -1,9 +1,10 @@
 //! What a change of a policy does to recorded rows.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::review::{Recorded, Turned};
-use crate::gate::{RowOutcome, Run, Status, ViolationOf};
+use crate::gate::{ExitCode, Fault, RowOutcome, Run, Status, ViolationOf};
 
 /// Compares two runs of one matrix under two policies: every row whose verdict differs.
 #[must_use]
@@ -20,11 +21,43 @@ pub fn recorded(old: &Run, new: &Run) -> Recorded {
             turned.push(Turned { case, row, old: old_ids.clone(), new: new_ids.clone() });
         }
     }
-    let stopped = [("old", old), ("new", new)].into_iter().find_map(|(which, run)| {
-        let fault = run.all_faults().next()?;
-        Some(format!("under the {which} policy: {} ({})", fault.message, fault.code))
-    });
-    Recorded { matrix: old.matrix.name.value.clone(), rows: compared, stopped, turned }
+    let (apart, faults) = gaps(old, new);
+    Recorded { matrix: old.matrix.name.value.clone(), rows: compared, apart, faults, turned }
+}
+
+/// What kept rows from being compared: by the nature of the evidence, and by what is missing or wrong.
+fn gaps(old: &Run, new: &Run) -> (Option<Fault>, Vec<Fault>) {
+    let (mut apart, mut faults) = (None, Vec::new());
+    for (which, run, other) in [("old", old, new), ("new", new, old)] {
+        let is_apart = is_apart(run);
+        for fault in run.all_faults() {
+            let same = |other: &Fault| (&other.code, &other.message) == (&fault.code, &fault.message);
+            let in_both = other.all_faults().any(same);
+            if in_both && which == "new" {
+                continue;
+            }
+            let message =
+                if in_both { fault.message.clone() } else { format!("under the {which} policy: {}", fault.message) };
+            let fault = Fault { message, ..fault.clone() };
+            if is_apart {
+                apart.get_or_insert(fault);
+            } else {
+                faults.push(fault);
+            }
+        }
+    }
+    faults.sort_by_key(|fault| Reverse(ExitCode::of_class(fault.class)));
+    (apart, faults)
+}
+
+/// Whether the matrix as a whole is of subjects or of a dispatch path that the policy does not judge. One that is so in a
+/// part alone, or that lacks something as well, is no such matrix.
+fn is_apart(run: &Run) -> bool {
+    let of_another = |fault: &Fault| {
+        ["gate::dispatch-path", "gate::subject-missing", "gate::subject-unknown"].contains(&fault.code.as_str())
+    };
+    let judged = run.cases.iter().any(|case| !case.rows.is_empty());
+    !judged && run.all_faults().next().is_some() && run.all_faults().all(of_another)
 }
 
 /// By case and row: the ids of what the row violates or leaves open. Empty for a row that passes.

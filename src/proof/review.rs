@@ -1,6 +1,7 @@
 //! A change of a policy as a reviewer reads it: what changed, what was acknowledged, and what gets through.
 
 use super::price::Price;
+use crate::gate::Fault;
 use crate::policy::{Change, Item, Policy, diff};
 
 /// A recorded row whose verdict differs between the two policies.
@@ -25,16 +26,38 @@ impl Turned {
 }
 
 /// What the recorded evidence of one matrix shows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
     /// The matrix's name.
     pub matrix: String,
     /// Rows that both policies judged.
     pub rows: usize,
-    /// Why it was not judged under one of the policies, or not wholly.
-    pub stopped: Option<String>,
+    /// Why it is not evidence for these two policies, where it is none for one of them. Nothing is missing.
+    pub apart: Option<Fault>,
+    /// What kept it from being judged wholly where it should have been, the worst first.
+    pub faults: Vec<Fault>,
     /// The rows whose verdict differs.
     pub turned: Vec<Turned>,
+}
+
+impl Recorded {
+    /// Demands evidence for both policies: that it is none is then a fault like any other.
+    pub fn demand(&mut self) {
+        self.faults.extend(self.apart.take());
+    }
+
+    /// Why not every row was compared: in two words, and what was found.
+    #[must_use]
+    pub fn gaps(&self) -> Vec<(&'static str, String)> {
+        let said = |fault: &Fault| format!("{} ({})", fault.message, fault.code);
+        let apart = self.apart.iter().map(|fault| ("not comparable", said(fault)));
+        let more = match self.faults.len() {
+            0 | 1 => String::new(),
+            count => format!(", and {} more", count - 1),
+        };
+        let faults = self.faults.first().map(|fault| ("not all judged", said(fault) + &more));
+        apart.chain(faults).collect()
+    }
 }
 
 /// A change of a policy.

@@ -17,9 +17,8 @@ impl Evaluator {
     /// The running executable.
     ///
     /// # Errors
-    /// Where the executable cannot be found or read any more.
+    /// Where the executable cannot be read.
     pub fn running() -> io::Result<Self> {
-        let bytes = std::fs::read(std::env::current_exe()?)?;
-        Ok(Self { version: env!("CARGO_PKG_VERSION"), sha256: Sha256::of(&bytes) })
+        Ok(Self { version: env!("CARGO_PKG_VERSION"), sha256: Sha256::of_this_program()? })
     }
 }

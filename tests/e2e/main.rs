@@ -11,4 +11,5 @@ mod receipt;
 mod receipt_forms;
 mod recorded;
 mod screen;
+mod system;
 mod tamper;

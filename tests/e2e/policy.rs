@@ -74,6 +74,78 @@ fn dropping_prefix_lets_the_recorded_faults_through() {
     );
 }
 
+/// The shipped policy against a tighter one, on the recorded evidence of a copy that was broken.
+#[track_caller]
+fn diff_of_evidence(broken: impl Fn(&Path), arguments: &[&str]) -> (i32, String) {
+    let folder = copy();
+    std::fs::copy(folder.path().join(POLICY), folder.path().join("policies/new.kdl")).unwrap();
+    edit(folder.path(), "policies/new.kdl", ENVELOPE, &ENVELOPE.replace("=3", "=2"));
+    broken(folder.path());
+    let all = ["policy", "diff", "--no-zoo", POLICY, "policies/new.kdl", "--evidence"];
+    let output = nucleus_gate(folder.path(), &[&all[..], arguments].concat());
+    (code(&output), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+}
+
+const BF16: [&str; 2] = ["--matrix", "matrices/vllm-bf16-rows.kdl"];
+
+#[test]
+fn evidence_that_is_missing_or_drifted_was_not_compared() {
+    let bundle = |folder: &Path| folder.join("matrices/recorded/vllm-h200/patch");
+    let (exit, text) = diff_of_evidence(|_| (), &BF16);
+    assert_eq!(exit, 0, "{text}");
+    assert_holds(&text, &["Recorded rows of vllm-bf16-rows: 56 compared"]);
+    let (exit, text) = diff_of_evidence(|folder| std::fs::remove_dir_all(bundle(folder)).unwrap(), &BF16);
+    assert_eq!(exit, 3, "{text}");
+    assert_holds(&text, &["0 compared\n  not all judged: the bundle of patch cannot be opened", "error["]);
+    let drift = |folder: &Path| {
+        let subject = bundle(folder).join("subject.json");
+        let text = std::fs::read_to_string(&subject).unwrap();
+        std::fs::write(subject, text + "\n").unwrap();
+    };
+    let (exit, text) = diff_of_evidence(drift, &BF16);
+    assert_eq!(exit, 5, "{text}");
+    assert_holds(&text, &["error[gate::bundle-drift]", "not all judged"]);
+    // Whatever gets through as well.
+    let (exit, _) = diff_of_evidence(
+        |folder| {
+            drift(folder);
+            edit(folder, "policies/new.kdl", PREFIX, "");
+        },
+        &BF16,
+    );
+    assert_eq!(exit, 5);
+}
+
+#[test]
+fn evidence_of_another_dispatch_path_is_no_failure_unless_it_is_named() {
+    let only = |kept: &'static [&str]| {
+        move |folder: &Path| {
+            for name in ["cuda-h200", "cuda-h200-exact", "vllm-bf16-rows", "vllm-large-logit-fix", "vllm-monolithic"] {
+                if !kept.contains(&name) {
+                    std::fs::remove_file(folder.join(format!("matrices/{name}.kdl"))).unwrap();
+                }
+            }
+        }
+    };
+    let (exit, text) = diff_of_evidence(only(&["vllm-bf16-rows", "vllm-monolithic"]), &[]);
+    assert_eq!(exit, 0, "{text}");
+    assert_holds(&text, &["56 compared", "vllm-monolithic: 0 compared\n  not comparable: ", "gate::dispatch-path"]);
+    let (exit, text) = diff_of_evidence(|_| (), &["--matrix", "matrices/vllm-monolithic.kdl"]);
+    assert_eq!(exit, 5, "{text}");
+    assert_holds(&text, &["error[gate::dispatch-path]"]);
+    for none in [&["vllm-monolithic"][..], &[]] {
+        let (exit, text) = diff_of_evidence(only(none), &[]);
+        assert_eq!(exit, 4, "{text}");
+        assert_holds(&text, &["error[cli::nothing-compared]"]);
+    }
+    // Where something of it is missing too, it is no longer of another path alone.
+    let broken = |folder: &Path| {
+        only(&["vllm-bf16-rows", "vllm-monolithic"])(folder);
+        std::fs::remove_dir_all(folder.join("matrices/recorded/vllm-h200/monolithic-0.32.0")).unwrap();
+    };
+    assert_ne!(diff_of_evidence(broken, &[]).0, 0);
+}
+
 #[test]
 fn what_is_acknowledged_by_name_may_pass() {
     let wider = ENVELOPE.replace("=3", "=5");

@@ -59,8 +59,16 @@ struct Escape<'a> {
 struct Matrix<'a> {
     matrix: &'a str,
     rows: usize,
-    stopped: Option<&'a str>,
+    apart: Option<Gap<'a>>,
+    stopped: Vec<Gap<'a>>,
     turned: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+struct Gap<'a> {
+    class: &'static str,
+    code: &'a str,
+    message: &'a str,
 }
 
 #[derive(Serialize)]
@@ -129,11 +137,16 @@ fn matrix(recorded: &crate::proof::Recorded) -> Matrix<'_> {
     Matrix {
         matrix: &recorded.matrix,
         rows: recorded.rows,
-        stopped: recorded.stopped.as_deref(),
+        apart: recorded.apart.as_ref().map(gap),
+        stopped: recorded.faults.iter().map(gap).collect(),
         turned: recorded
             .turned
             .iter()
             .map(|turned| Row { case: &turned.case, row: turned.row, old: &turned.old, new: &turned.new })
             .collect(),
     }
+}
+
+fn gap(fault: &crate::gate::Fault) -> Gap<'_> {
+    Gap { class: fault.class.name(), code: &fault.code, message: &fault.message }
 }

@@ -51,8 +51,8 @@ pub fn review_markdown(review: &Review) -> String {
             recorded.rows
         );
         out += "</summary>\n\n";
-        if let Some(why) = &recorded.stopped {
-            out += &format!("Not all judged: {}\n\n", cell(why));
+        for (kind, why) in recorded.gaps() {
+            out += &format!("- {kind}: {}\n", cell(&why));
         }
         for turned in &recorded.turned {
             let list = |ids: &[String]| if ids.is_empty() { "passes".to_owned() } else { cell(&ids.join(", ")) };

@@ -80,11 +80,11 @@ fn zoo(review: &Review, prices: &[Price]) -> String {
 
 fn recorded_text(recorded: &Recorded) -> String {
     let mut out = format!("\nRecorded rows of {}: {} compared\n", sanitize(&recorded.matrix), recorded.rows);
-    if let Some(why) = &recorded.stopped {
-        out += &format!("  not all judged: {}\n", sanitize(why));
+    for (kind, why) in recorded.gaps() {
+        out += &format!("  {kind}: {}\n", sanitize(&why));
     }
     if recorded.turned.is_empty() {
-        return out + "  no verdict changes\n";
+        return if recorded.rows == 0 { out } else { out + "  no verdict changes\n" };
     }
     for turned in recorded.turned.iter().take(MAX_ROWS) {
         let list = |ids: &[String]| if ids.is_empty() { "passes".to_owned() } else { ids.join(", ") };
