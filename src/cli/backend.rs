@@ -15,6 +15,7 @@ use crate::kernels::cpu::{CpuBackend, DEFAULT_MULTIPROCESSORS};
 use crate::kernels::cuda::{CudaBackend, CudaError};
 use crate::kernels::{Backend, BackendError, Kernel};
 use crate::matrix::Pinned;
+use crate::syntax::{Spanned, unfit_name};
 
 /// Which backend, on which devices.
 #[derive(Debug, clap::Args)]
@@ -163,8 +164,8 @@ fn size(folder: &Path) -> Result<u64, Failure> {
 /// That a matrix could name each bundle, before anything runs or is written.
 fn check_destination(loaded: &Loaded, subjects: &[Captured], folder: &Path) -> Result<(), Failure> {
     for Captured { name, .. } in subjects {
-        if !is_file_name(name) {
-            let message = format!("`{name}` makes no plain file name");
+        if let Some(unfit) = unfit_name("cli::name", &Spanned::new(name.clone(), (0, 0).into())) {
+            let message = format!("`{name}` can be no subject's name: {}", unfit.message);
             return Err(Failure::invocation("cli::name", message, "name it with letters, digits and hyphens"));
         }
     }
@@ -182,15 +183,6 @@ fn check_destination(loaded: &Loaded, subjects: &[Captured], folder: &Path) -> R
     }
     let taken = subjects.iter().map(|subject| folder.join(&subject.name)).find(|path| path.symlink_metadata().is_ok());
     taken.map_or(Ok(()), |path| Err(unwritten(&FileError::Exists { path }.into())))
-}
-
-/// Whether the name is one plain component that a terminal shows as it is.
-fn is_file_name(name: &str) -> bool {
-    let mut parts = Path::new(name).components();
-    parts.next() == Some(Component::Normal(name.as_ref()))
-        && parts.next().is_none()
-        && !name.contains('\\')
-        && crate::text::sanitize(name) == name
 }
 
 fn outside(path: &Path, loaded: &Loaded) -> Failure {

@@ -8,7 +8,7 @@ use crate::matrix::Matrix;
 use crate::policy::{Freeze, Frozen, LOCK_PATH, Lock, Policy, builtin};
 use crate::receipt::Places;
 use crate::root::ProjectRoot;
-use crate::syntax::Source;
+use crate::syntax::{MAX_TEXT, Source};
 use crate::text::sanitize;
 
 /// The shipped policy of a call without `--policy`.
@@ -18,7 +18,7 @@ pub(super) const DEFAULT_POLICY: &str = "split-top-p";
 pub(super) const DEFAULT_MATRIX: &str = "matrices/vllm-large-logit-fix.kdl";
 
 /// Policies and matrices are read by people; a larger file is a mistake.
-pub(super) const MAX_BYTES: u64 = 4 << 20;
+pub(super) const MAX_BYTES: u64 = MAX_TEXT as u64;
 
 /// Where a call looks for its files.
 #[derive(Debug, clap::Args)]

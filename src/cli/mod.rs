@@ -58,13 +58,11 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
+            if error.use_stderr() {
+                return misused(&error);
+            }
             // Help and version are answers, not errors: they must reach their reader.
-            let printed = error.print().is_ok();
-            return match (error.use_stderr(), printed) {
-                (true, _) => ExitCode::Invocation,
-                (false, true) => ExitCode::Passed,
-                (false, false) => ExitCode::Stopped,
-            };
+            return if error.print().is_ok() { ExitCode::Passed } else { ExitCode::Stopped };
         }
     };
     guarded(|| threads::start().and_then(|()| cli.command.run())).unwrap_or_else(|failure| failure.report())
@@ -96,6 +94,20 @@ fn guarded(call: impl FnOnce() -> Result<ExitCode, Failure>) -> Result<ExitCode,
     })
 }
 
+/// Says what is wrong with the arguments, which it quotes: they may hold anything.
+fn misused(error: &clap::Error) -> ExitCode {
+    use std::io::Write as _;
+    let text = safe(&error.render().to_string());
+    // A closed stderr changes nothing of the outcome.
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    ExitCode::Invocation
+}
+
+/// A text of several lines, each safe to show.
+fn safe(text: &str) -> String {
+    text.lines().map(|line| crate::text::sanitize(line).into_owned() + "\n").collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,5 +120,18 @@ mod tests {
         assert_eq!(ends(&|| panic!("{}", 1)), ExitCode::Internal);
         assert_eq!(ends(&|| rayon::join(|| panic!("on purpose"), || ()).0), ExitCode::Internal);
         assert_eq!(ends(&|| Ok(ExitCode::Violated)), ExitCode::Violated);
+    }
+
+    #[test]
+    fn what_is_said_of_arguments_steers_no_terminal() {
+        let said = |argument: &str| {
+            let error = Cli::try_parse_from(["nucleus-gate", argument]).unwrap_err();
+            safe(&error.render().to_string())
+        };
+        let plain = Cli::try_parse_from(["nucleus-gate", "chekc"]).unwrap_err().render().to_string();
+        assert_eq!(said("chekc"), plain);
+        let shown = said("a\u{1b}[31m\u{202e}\u{9b}b");
+        assert!(shown.contains("\u{fffd}\u{fffd}b"), "{shown:?}");
+        assert!(!shown.contains(['\u{1b}', '\u{202e}', '\u{9b}']), "{shown:?}");
     }
 }

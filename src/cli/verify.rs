@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::load::{self, MAX_BYTES};
+use super::load;
 use super::reporting::evaluator;
 use super::{Failure, screen};
 use crate::digest::Sha256;
@@ -17,6 +17,9 @@ use crate::receipt::{self, Checked, Difference, FreezeBinding, Places, Statement
 use crate::root::ProjectRoot;
 use crate::syntax::{Issues, Source};
 use crate::text::sanitize;
+
+/// The largest bound file that is read where the policy, which says how large one may be, cannot be.
+const WITHOUT_POLICY: u64 = 4 << 20;
 
 /// The most differences of a replay that are shown.
 const MAX_SHOWN: usize = 20;
@@ -78,7 +81,7 @@ impl Verify {
 
         let (policy_file, policy) = self.policy(&root, &statement);
         let (matrix_file, matrix) = self.matrix(&root, &statement);
-        let limit = policy.as_ref().map_or(MAX_BYTES, |policy: &Policy| *policy.limits.max_artifact_bytes);
+        let limit = policy.as_ref().map_or(WITHOUT_POLICY, |policy: &Policy| *policy.limits.max_artifact_bytes);
         let mut checked = vec![policy_file, matrix_file];
         checked.extend(receipt::bound_files(&statement, &root, limit));
         let drifted: Vec<&Checked> = checked.iter().filter(|file| !file.holds()).collect();

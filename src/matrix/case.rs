@@ -1,5 +1,7 @@
 //! One `case` of a matrix.
 
+use std::collections::BTreeMap;
+
 use miette::SourceSpan;
 
 use super::decode::{Names, check_path};
@@ -98,17 +100,26 @@ impl Lines {
     /// What is wrong between the `force` lines and the rest of the case.
     fn check_forces(&self, node: &Node<'_>, kind: Option<CaseKind>) {
         let generated = self.generated.is_some();
-        for (index, force) in self.forces.iter().enumerate() {
-            if let Some(first) = self.forces.iter().take(index).find(|first| first.row.value == force.row.value) {
-                let message = format!("row {} is forced twice", force.row.value);
-                let issue = Issue::error("matrix::duplicate-row", message, force.row.span, "forced again here");
-                node.report(issue.and(first.row.span, "first forced here"));
+        let disabled: BTreeMap<u32, SourceSpan> =
+            self.disabled.iter().flat_map(|(_, rows)| rows).map(|row| (row.value, row.span)).collect();
+        let mut forced: BTreeMap<u32, SourceSpan> = BTreeMap::new();
+        for force in &self.forces {
+            let row = force.row.value;
+            if let Some(first) = forced.get(&row) {
+                let issue = Issue::error(
+                    "matrix::duplicate-row",
+                    format!("row {row} is forced twice"),
+                    force.row.span,
+                    "forced again here",
+                );
+                node.report(issue.and(*first, "first forced here"));
+            } else {
+                forced.insert(row, force.row.span);
             }
-            let disabled = self.disabled.iter().flat_map(|(_, rows)| rows);
-            if let Some(off) = disabled.into_iter().find(|off| off.value == force.row.value) {
-                let message = format!("row {} is both forced and disabled", force.row.value);
+            if let Some(off) = disabled.get(&row) {
+                let message = format!("row {row} is both forced and disabled");
                 let issue = Issue::error("matrix::contradiction", message, force.row.span, "forced here");
-                node.report(issue.and(off.span, "disabled here"));
+                node.report(issue.and(*off, "disabled here"));
             }
             match (&force.logit, generated, self.file.is_some()) {
                 (None, true, _) => {
@@ -300,14 +311,15 @@ fn force(node: &mut Node<'_>) -> Option<ForceSpec> {
 pub(super) fn row_list(node: &mut Node<'_>) -> Vec<Spanned<u32>> {
     let Some(first) = node.argument::<u32>("row numbers") else { return Vec::new() };
     let mut rows: Vec<Spanned<u32>> = vec![first];
+    let mut named = BTreeMap::from([(first.value, first.span)]);
     for row in node.arguments::<u32>() {
-        match rows.iter().find(|known| known.value == row.value) {
-            Some(first) => {
-                let message = format!("row {} is named twice", row.value);
-                let issue = Issue::error("matrix::duplicate-row", message, row.span, "named again here");
-                node.report(issue.and(first.span, "first named here"));
-            }
-            None => rows.push(row),
+        if let Some(first) = named.get(&row.value) {
+            let message = format!("row {} is named twice", row.value);
+            let issue = Issue::error("matrix::duplicate-row", message, row.span, "named again here");
+            node.report(issue.and(*first, "first named here"));
+        } else {
+            named.insert(row.value, row.span);
+            rows.push(row);
         }
     }
     rows

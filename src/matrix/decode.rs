@@ -1,12 +1,13 @@
 //! From KDL to a matrix: everything wrong in a file is reported at once.
 
+use std::collections::BTreeMap;
+
 use kdl::KdlDocument;
+use miette::SourceSpan;
 
 use super::{Case, Matrix, SourcePin, SubjectSpec};
 use crate::digest::Sha256;
-use crate::syntax::{Issue, Issues, Node, Sink, Source, Spanned, parse};
-
-const MAX_NAME: usize = 128;
+use crate::syntax::{Issue, Issues, Node, Sink, Source, Spanned, parse, unfit_name};
 
 impl Matrix {
     /// Reads a matrix.
@@ -80,7 +81,7 @@ fn check_schema(node: &mut Node<'_>) {
 /// The names given so far, each with the place of its first use: repetitions are errors even where the node itself has
 /// others.
 #[derive(Default)]
-pub(super) struct Names(Vec<(&'static str, Spanned<String>)>);
+pub(super) struct Names(BTreeMap<(&'static str, String), SourceSpan>);
 
 impl Names {
     /// Reads the node's name and reports it where it is unfit or already taken.
@@ -94,30 +95,21 @@ impl Names {
         if !check_name(node, &name) {
             return None;
         }
-        if let Some((_, first)) = self.0.iter().find(|(kind, known)| *kind == what && known.value == name.value) {
+        if let Some(first) = self.0.get(&(what, name.value.clone())) {
             let message = format!("{what} `{}` is declared twice", name.value);
             node.report(
-                Issue::error(code, message, name.span, "declared again here").and(first.span, "first declared here"),
+                Issue::error(code, message, name.span, "declared again here").and(*first, "first declared here"),
             );
             return None;
         }
-        self.0.push((what, name.clone()));
+        self.0.insert((what, name.value.clone()), name.span);
         Some(name)
     }
 }
 
 /// A name is shown to people and names a file in a bundle.
 fn check_name(node: &Node<'_>, name: &Spanned<String>) -> bool {
-    let problem = match name.value.as_str() {
-        "" => "a name is not empty",
-        "." | ".." => "a name is not a folder's",
-        text if text.chars().count() > MAX_NAME => "a name has at most 128 characters",
-        text if text.contains(['/', '\\']) => "a name has no path separator: it names a file of the bundle",
-        text if text.chars().any(crate::text::is_unsafe) => "a name has no control or bidirectional characters",
-        _ => return true,
-    };
-    node.report(Issue::error("matrix::name", problem, name.span, "not a fit name"));
-    false
+    unfit_name("matrix::name", name).map(|issue| node.report(issue)).is_none()
 }
 
 /// A path inside the project: relative, `/` between its parts, none of them `..`.
@@ -142,6 +134,7 @@ fn decode_subject(mut node: Node<'_>, names: &mut Names) -> Option<SubjectSpec> 
     let bundle_sha256 = node.property::<Sha256>("bundle-sha256");
     let patch_sha256 = node.optional::<Sha256>("patch-sha256");
     let mut sources: Vec<SourcePin> = Vec::new();
+    let mut paths: BTreeMap<String, SourceSpan> = BTreeMap::new();
     for mut child in node.children() {
         if child.name() != "source" {
             child.unknown("matrix::unknown-node", "line of `subject`", &["source"]);
@@ -151,11 +144,12 @@ fn decode_subject(mut node: Node<'_>, names: &mut Names) -> Option<SubjectSpec> 
         let sha256 = child.property::<Sha256>("sha256");
         if let (Some(path), Some(sha256)) = (path, sha256) {
             check_path(&child, &path);
-            if let Some(first) = sources.iter().find(|known| known.path.value == path.value) {
+            if let Some(first) = paths.get(&path.value) {
                 let message = format!("source `{}` is pinned twice", path.value);
                 let issue = Issue::error("matrix::duplicate-source", message, path.span, "pinned again here");
-                child.report(issue.and(first.path.span, "first pinned here"));
+                child.report(issue.and(*first, "first pinned here"));
             }
+            paths.entry(path.value.clone()).or_insert(path.span);
             sources.push(SourcePin { path, sha256 });
         }
         child.finish();

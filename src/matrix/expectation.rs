@@ -1,5 +1,7 @@
 //! What a probe must show, and which declarations contradict each other.
 
+use std::collections::BTreeMap;
+
 use miette::SourceSpan;
 
 use super::{CaseKind, REJECTIONS};
@@ -61,34 +63,61 @@ impl Expectation {
         }
     }
 
-    fn overlaps(&self, other: &Self) -> bool {
-        match (self.named_rows(), other.named_rows()) {
-            (Some(rows), Some(_)) => rows.iter().any(|row| other.covers(row.value)),
-            (None, _) | (_, None) => true,
+    /// What it says, whatever the rows: two that say the same of one row are a repetition.
+    fn says(&self) -> (Outcome, &str) {
+        match self {
+            Self::Accept { .. } => (Outcome::Accept, ""),
+            Self::Violation { rule, .. } => (Outcome::Violation, &rule.value),
+            Self::Reject { code, .. } => (Outcome::Reject, &code.value),
         }
     }
+}
 
-    /// Whether both say the same of a row.
-    fn repeats(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Accept { .. }, Self::Accept { .. }) => true,
-            (Self::Violation { rule: a, .. }, Self::Violation { rule: b, .. })
-            | (Self::Reject { code: a, .. }, Self::Reject { code: b, .. }) => {
-                a.value == b.value && self.overlaps(other)
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome {
+    Accept,
+    Violation,
+    Reject,
+}
+
+impl Outcome {
+    /// The outcomes that cannot hold beside it of one row.
+    fn excludes(self) -> &'static [Self] {
+        match self {
+            Self::Accept => &[Self::Violation, Self::Reject],
+            Self::Violation => &[Self::Accept, Self::Reject],
+            Self::Reject => &[Self::Accept, Self::Violation, Self::Reject],
+        }
+    }
+}
+
+/// Where outcomes were first declared: of any row, of every row, of one.
+#[derive(Default)]
+struct Declared {
+    first: Option<SourceSpan>,
+    everywhere: Option<SourceSpan>,
+    rows: BTreeMap<u32, SourceSpan>,
+}
+
+impl Declared {
+    fn add(&mut self, expectation: &Expectation) {
+        let span = expectation.span();
+        self.first.get_or_insert(span);
+        match expectation.named_rows() {
+            None => {
+                self.everywhere.get_or_insert(span);
             }
-            (Self::Accept { .. } | Self::Violation { .. } | Self::Reject { .. }, _) => false,
+            Some(rows) => rows.iter().for_each(|row| {
+                self.rows.entry(row.value).or_insert(span);
+            }),
         }
     }
 
-    /// Whether both cannot hold at once.
-    fn contradicts(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Accept { .. }, Self::Violation { .. } | Self::Reject { .. })
-            | (Self::Violation { .. } | Self::Reject { .. }, Self::Accept { .. }) => true,
-            (Self::Violation { .. }, Self::Reject { .. })
-            | (Self::Reject { .. }, Self::Violation { .. } | Self::Reject { .. }) => self.overlaps(other),
-            (Self::Accept { .. }, Self::Accept { .. }) | (Self::Violation { .. }, Self::Violation { .. }) => false,
-        }
+    /// The first of them that shares a row with this one.
+    fn meets(&self, expectation: &Expectation) -> Option<SourceSpan> {
+        let Some(rows) = expectation.named_rows() else { return self.first };
+        let shared = rows.iter().filter_map(|row| self.rows.get(&row.value)).copied();
+        shared.chain(self.everywhere).min_by_key(SourceSpan::offset)
     }
 }
 
@@ -177,25 +206,28 @@ pub(super) fn check(
         }
         (None, _) | (Some(CaseKind::Probe), Some(_)) | (Some(CaseKind::Ordinary | CaseKind::Forced), None) => {}
     }
-    for (index, later) in list.iter().enumerate() {
-        for earlier in list.iter().take(index) {
-            if later.repeats(earlier) {
-                let message = "the same outcome is declared twice for a row";
-                let issue = Issue::error("matrix::duplicate-expectation", message, later.span(), "again here");
-                report(issue.and(earlier.span(), "first here"));
-            } else if later.contradicts(earlier) {
-                let message = "these two outcomes cannot both hold of a row";
-                let issue = Issue::error("matrix::contradiction", message, later.span(), "this one");
-                report(issue.and(earlier.span(), "and this one"));
-            }
+    let mut alike: BTreeMap<(Outcome, &str), Declared> = BTreeMap::new();
+    let mut of_kind: BTreeMap<Outcome, Declared> = BTreeMap::new();
+    let disabled: BTreeMap<u32, SourceSpan> = disabled.iter().map(|row| (row.value, row.span)).collect();
+    for later in list {
+        let says = later.says();
+        let excluded = || says.0.excludes().iter().filter_map(|outcome| of_kind.get(outcome)?.meets(later));
+        if let Some(earlier) = alike.get(&says).and_then(|declared| declared.meets(later)) {
+            let message = "the same outcome is declared twice for a row";
+            let issue = Issue::error("matrix::duplicate-expectation", message, later.span(), "again here");
+            report(issue.and(earlier, "first here"));
+        } else if let Some(earlier) = excluded().min_by_key(SourceSpan::offset) {
+            let message = "these two outcomes cannot both hold of a row";
+            let issue = Issue::error("matrix::contradiction", message, later.span(), "this one");
+            report(issue.and(earlier, "and this one"));
         }
+        alike.entry(says).or_default().add(later);
+        of_kind.entry(says.0).or_default().add(later);
         for row in later.rows() {
-            if let Some(off) = disabled.iter().find(|off| off.value == row.value) {
+            if let Some(off) = disabled.get(&row.value) {
                 let message = format!("row {} is disabled: no outcome can be declared of it", row.value);
-                report(
-                    Issue::error("matrix::contradiction", message, row.span, "expected here")
-                        .and(off.span, "disabled here"),
-                );
+                let issue = Issue::error("matrix::contradiction", message, row.span, "expected here");
+                report(issue.and(*off, "disabled here"));
             }
         }
     }

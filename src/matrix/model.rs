@@ -1,5 +1,7 @@
 //! A matrix as types. Every part keeps its place in the file.
 
+use std::collections::BTreeSet;
+
 use miette::SourceSpan;
 
 use super::Expectation;
@@ -248,13 +250,17 @@ impl Case {
         if self.kind.value != CaseKind::Forced {
             return None;
         }
-        let missing: Vec<String> = (0..batch)
-            .filter(|row| self.row_kind(*row) == RowKind::Forced && self.force_of(*row).is_none())
-            .map(|row| row.to_string())
-            .collect();
-        let first = missing.first()?;
-        let message =
-            format!("case `{}` is forced, but no token is forced in row {}", self.name.value, missing.join(", "));
+        let disabled = self.disabled.iter().map(|row| row.value);
+        let accounted: BTreeSet<u32> = self.forces().iter().map(|force| force.row.value).chain(disabled).collect();
+        let mut missing = (0..batch).filter(|row| !accounted.contains(row)).map(|row| row.to_string());
+        let named: Vec<String> = missing.by_ref().take(8).collect();
+        let first = named.first()?;
+        let more = match missing.count() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let rows = named.join(", ");
+        let message = format!("case `{}` is forced, but no token is forced in row {rows}{more}", self.name.value);
         let issue = Issue::error("matrix::row-without-force", message, self.span, "declared forced here");
         Some(issue.help(format!("add `force row={first} token=… logit=…` (in a file case without `logit=`)")))
     }

@@ -6,7 +6,7 @@ use kdl::KdlDocument;
 
 use crate::digest::Sha256;
 use crate::evidence::Subject;
-use crate::syntax::Source;
+use crate::syntax::{Source, parse};
 
 /// A captured subject and where its bundle lies.
 #[derive(Debug)]
@@ -23,7 +23,11 @@ pub struct Pinned<'a> {
 /// `None` where `source` is no matrix.
 #[must_use]
 pub fn repin(source: &Source, name: &str, subjects: &[Pinned<'_>]) -> Option<String> {
-    let document: KdlDocument = source.text().parse().ok()?;
+    // Nesting can hide from all that decodes it, behind a `/-`: only this parser's stack is made for it.
+    parse(source, |document, _| rewritten(document, source, name, subjects)).ok()
+}
+
+fn rewritten(document: &KdlDocument, source: &Source, name: &str, subjects: &[Pinned<'_>]) -> Option<String> {
     let matrix = document.nodes().iter().find(|node| node.name().value() == "matrix")?;
     let mut text = format!("// The cases of {}, and evidence captured by nucleus-gate.\n\n", source.name());
     let quoted = |value: &str| format!("{value:?}");

@@ -152,10 +152,10 @@ fn the_file() {
 #[test]
 fn names() {
     let long = "x".repeat(129);
-    for bad in ["", "..", "a/b", "a\\\\b", "a\\u{202e}b", long.as_str()] {
+    for bad in ["", "..", "a/b", "a\\\\b", "a\\u{202e}b", "a\\u{200b}", "ü", long.as_str()] {
         assert_issue(&with(ORDINARY, "\"a\"", &format!("\"{bad}\"")), "matrix::name", &format!("\"{bad}\""));
     }
-    assert_fit(&with(ORDINARY, "\"a\"", &format!("\"{}\"", "ü".repeat(128))));
+    assert_fit(&with(ORDINARY, "\"a\"", &format!("\"{}\"", "-_.+".repeat(32))));
     assert_issue(&matrix(&[ORDINARY, ORDINARY].join("\n")), "matrix::duplicate-case", "\"a\"");
     assert_issue(&matrix(&[SUBJECT, SUBJECT, ORDINARY].join("\n")), "matrix::duplicate-subject", "\"stock\"");
     // A case and a subject may share a name.
@@ -198,6 +198,10 @@ fn origins() {
 fn numbers() {
     assert_issue(&with(ORDINARY, "vocab=100", "vocab=0"), "matrix::out-of-range", "0");
     assert_issue(&with(ORDINARY, "vocab=100", "vocab=4294967296"), "kdl::wrong-value", "4294967296");
+    for number in ["0x10", "0o7", "0b1"] {
+        assert_issue(&with(ORDINARY, "seed=42", &format!("seed={number}")), "kdl::wrong-value", number);
+    }
+    assert_fit(&with(ORDINARY, "seed=42", "seed=1_000"));
     assert_issue(&with(ORDINARY, "sigma=1.0", "sigma=-1"), "matrix::out-of-range", "-1");
     assert_issue(&with(ORDINARY, "sigma=1.0", "sigma=#inf"), "kdl::wrong-value", "#inf");
     assert_issue(&with(ORDINARY, "0.5", "0.5 times=0"), "matrix::out-of-range", "0");
@@ -417,4 +421,38 @@ fn the_generated_inputs() {
             assert_eq!(inputs.p_sha256(), case.input.p_sha256.value, "{}", case.name.value);
         }
     }
+}
+
+/// What an issue says does not grow with the file, nor do the issues with the pairs of lines.
+#[test]
+fn repetitions_are_reported_once_each() {
+    let probe = |lines: &str| with(PROBE, "    expect \"violation\" rule=\"prefix\" { rows 1 2; }", lines);
+    let alone = |lines: &str| probe(lines).replace("expect \"violation\" rule=\"no-nan\" { rows 2; }", "");
+    let accepts = alone(&"    expect \"accept\"\n".repeat(100)).replace("expect \"reject\" code=\"invalid-p\"", "//");
+    let issues = read(&accepts).unwrap_err();
+    assert_eq!((issues.list.len(), issues.more), (99, 0));
+    let first = issues.list[0].labels[1].0;
+    assert!(
+        issues.list.iter().all(|issue| issue.code == "matrix::duplicate-expectation" && issue.labels[1].0 == first)
+    );
+    let rules: String =
+        (0..100).map(|rule| format!("    expect \"violation\" rule=\"r{rule}\" {{ rows 1 2; }}\n")).collect();
+    assert_fit(&probe(&rules));
+}
+
+#[test]
+fn rows_without_a_force_are_counted() {
+    let text = with(FORCED, "times=2", "times=32768").replace("disabled 1 3", "");
+    let issues = read(&text).unwrap_err();
+    let [issue] = issues.list.as_slice() else { panic!("{:?}", issues.list) };
+    assert!(issue.message.ends_with("in row 1, 3, 4, 5, 6, 7, 8, 9 and 65526 more"), "{}", issue.message);
+}
+
+/// Hidden from the decoder behind a `/-`, the nesting is still the parser's.
+#[test]
+fn a_repinned_matrix_may_nest_deeply_where_nothing_is_decoded() {
+    let blocks = 2000;
+    let hidden = format!("/-x \"}}\" {}{}\n{ORDINARY}", "{\na \"}\" ".repeat(blocks), "}".repeat(blocks));
+    let matrix = assert_fit(&matrix(&hidden));
+    assert!(super::repin(&matrix.source, "m", &[]).is_some_and(|text| text.contains("case \"a\"")));
 }

@@ -1,11 +1,14 @@
 //! From KDL nodes to a policy.
 
+use std::collections::BTreeMap;
+
 use kdl::KdlDocument;
+use miette::SourceSpan;
 
 use super::model::{EvidenceSpec, Limits, Policy, ReportItem, ReportKind, RuleBlock, RuleSpec};
 use crate::matrix::RowKind;
 use crate::rules::{Check, CountEnvelope, KINDS, Kind, Rule as _};
-use crate::syntax::{FromKdl, Issue, Issues, Node, Sink, Source, Spanned, parse, suggest};
+use crate::syntax::{FromKdl, Issue, Issues, Node, Sink, Source, Spanned, parse, suggest, unfit_name};
 
 /// The row kinds that a block of rules can have.
 const BLOCK_KINDS: [(&str, RowKind); 3] =
@@ -47,18 +50,18 @@ fn only_node<'a>(document: &'a KdlDocument, name: &'static str, sink: &'a Sink) 
 }
 
 fn policy(root: &mut Node<'_>, source: Source, sink: &Sink) -> Option<Policy> {
-    let name = root.argument::<String>("a name");
+    let name = root.argument::<String>("a name").filter(|name| check_name(root, name));
     schema(root);
-    let mut seen: Vec<(&str, miette::SourceSpan)> = Vec::new();
+    let mut seen: BTreeMap<&str, SourceSpan> = BTreeMap::new();
     let (mut limits, mut evidence) = (None, None);
     let (mut blocks, mut reports) = (Vec::new(), Vec::new());
     for mut node in root.children() {
         let section = node.name();
         let unique = section != "rules";
-        if let Some((_, first)) = seen.iter().find(|(known, _)| unique && *known == section) {
+        if let Some(first) = seen.get(section).filter(|_| unique) {
             sink.push(duplicate(&format!("`{section}`"), node.name_span(), *first));
         }
-        seen.push((section, node.name_span()));
+        seen.entry(section).or_insert(node.name_span());
         match section {
             "oracle" => oracle_section(&mut node),
             "limits" => limits = limits_section(&mut node),
@@ -72,9 +75,9 @@ fn policy(root: &mut Node<'_>, source: Source, sink: &Sink) -> Option<Policy> {
         }
         node.finish();
     }
-    let misspelled = seen.iter().any(|(known, _)| !SECTIONS.contains(known));
+    let misspelled = seen.keys().any(|known| !SECTIONS.contains(known));
     for section in ["oracle", "limits", "evidence"] {
-        if !misspelled && !seen.iter().any(|(known, _)| *known == section) {
+        if !misspelled && !seen.contains_key(section) {
             let message = format!("the policy has no `{section}`");
             let issue = Issue::error("policy::missing", message, root.name_span(), "in this policy");
             sink.push(issue.help("see a shipped policy for the sections that every policy needs"));
@@ -85,6 +88,10 @@ fn policy(root: &mut Node<'_>, source: Source, sink: &Sink) -> Option<Policy> {
         sink.push(Issue::error("policy::no-rules", message, root.name_span(), "in this policy"));
     }
     Some(Policy { source, name: name?, limits: limits?, evidence: evidence?, blocks, reports })
+}
+
+fn check_name(node: &Node<'_>, name: &Spanned<String>) -> bool {
+    unfit_name("policy::name", name).map(|issue| node.report(issue)).is_none()
 }
 
 fn schema(node: &mut Node<'_>) {
@@ -136,15 +143,16 @@ fn positive<T: FromKdl + Default + PartialEq>(node: &mut Node<'_>, key: &'static
 fn evidence_section(node: &mut Node<'_>) -> Option<EvidenceSpec> {
     let mut spec = EvidenceSpec { subjects: Vec::new(), pinned_sources: false, dispatch: None };
     let mut identical = false;
-    let mut seen: Vec<(&str, miette::SourceSpan)> = Vec::new();
+    let mut seen: BTreeMap<&str, SourceSpan> = BTreeMap::new();
+    let mut subjects: BTreeMap<String, SourceSpan> = BTreeMap::new();
     for mut child in node.children() {
         let name = child.name();
-        if let Some((_, first)) = seen.iter().find(|(known, _)| name != "subject" && *known == name) {
+        if let Some(first) = seen.get(name).filter(|_| name != "subject") {
             child.report(duplicate(&format!("`{name}`"), child.name_span(), *first));
         }
-        seen.push((name, child.name_span()));
+        seen.entry(name).or_insert(child.name_span());
         match name {
-            "subject" => spec.subjects.extend(subject(&mut child, &spec.subjects)),
+            "subject" => spec.subjects.extend(subject(&mut child, &mut subjects)),
             "identical-inputs" => identical = true,
             "pinned-sources" => spec.pinned_sources = true,
             "dispatch" => spec.dispatch = child.argument("a dispatch path"),
@@ -168,11 +176,12 @@ fn evidence_section(node: &mut Node<'_>) -> Option<EvidenceSpec> {
     Some(spec)
 }
 
-fn subject(node: &mut Node<'_>, known: &[Spanned<String>]) -> Option<Spanned<String>> {
-    let name = node.argument::<String>("a subject's name")?;
-    if let Some(first) = known.iter().find(|known| known.value == name.value) {
-        node.report(duplicate(&format!("subject `{}`", name.value), name.span, first.span));
+fn subject(node: &mut Node<'_>, known: &mut BTreeMap<String, SourceSpan>) -> Option<Spanned<String>> {
+    let name = node.argument::<String>("a subject's name").filter(|name| check_name(node, name))?;
+    if let Some(first) = known.get(&name.value) {
+        node.report(duplicate(&format!("subject `{}`", name.value), name.span, *first));
     }
+    known.entry(name.value.clone()).or_insert(name.span);
     if name.value == "oracle" {
         let message = "`oracle` is the reference, not a subject";
         node.report(Issue::error("policy::unknown-subject", message, name.span, "not a subject"));
@@ -215,7 +224,7 @@ fn rule(mut node: Node<'_>, block: Option<RowKind>) -> Option<RuleSpec> {
     let span = node.head_span();
     let named = Spanned::new(node.name().to_owned(), node.name_span());
     let subject = node.argument("the subject that it judges");
-    let id = node.optional("id").unwrap_or(named);
+    let id = node.optional("id").filter(|id| check_name(&node, id)).unwrap_or(named);
     let requires = node.optional("requires");
     let on_dispatch = node.optional("on-dispatch");
     let check = Check::decode(&mut node);
@@ -236,7 +245,7 @@ fn report_item(mut node: Node<'_>) -> Option<ReportItem> {
     let span = node.span();
     let named = Spanned::new(name.to_owned(), node.name_span());
     let subject = node.argument("the subject that it is about");
-    let id = node.optional("id").unwrap_or(named);
+    let id = node.optional("id").filter(|id| check_name(&node, id)).unwrap_or(named);
     let kind = match name {
         "reproduces-fault" => Some(ReportKind::ReproducesFault { deny: node.optional("deny") }),
         "mask-equality" => crate::rules::reference(&mut node, "against").map(|_| ReportKind::MaskEquality),
@@ -248,7 +257,7 @@ fn report_item(mut node: Node<'_>) -> Option<ReportItem> {
 }
 
 /// A thing given twice, with both places.
-pub(super) fn duplicate(what: &str, again: miette::SourceSpan, first: miette::SourceSpan) -> Issue {
+pub(super) fn duplicate(what: &str, again: SourceSpan, first: SourceSpan) -> Issue {
     let issue = Issue::error("policy::duplicate", format!("{what} is given twice"), again, "given again here");
     issue.and(first, "first given here").help("keep one of the two")
 }

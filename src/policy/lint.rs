@@ -1,6 +1,7 @@
 //! What a policy can say and should not. Names, duplicates and requirements that do not exist are errors of decoding;
 //! these are rules that fit the language and prove nothing, or less than they seem to.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::{Policy, RuleBlock, RuleSpec};
@@ -11,15 +12,25 @@ use crate::syntax::{Issue, Spanned, suggest};
 /// The dispatch paths that a matrix's evidence records, by subject.
 pub type Paths = BTreeMap<String, BTreeSet<String>>;
 
+/// The most rules that one is said to contradict.
+const MAX_CONTRADICTED: usize = 8;
+
 /// Everything that the linter says of the policy by itself.
 #[must_use]
 pub fn lint(policy: &Policy) -> Vec<Issue> {
     let mut issues = Vec::new();
     for block in &policy.blocks {
+        let mut demands: BTreeMap<_, &RuleSpec> = BTreeMap::new();
         for (index, rule) in block.rules.iter().enumerate() {
             let earlier = block.rules.iter().take(index);
-            issues.extend(earlier.clone().find_map(|first| duplicate(first, rule)));
-            issues.extend(earlier.filter_map(|first| contradiction(first, rule)));
+            let demand = (rule.check.name(), &rule.subject.value, rule.check.parameters(), value(&rule.on_dispatch));
+            match demands.entry(demand) {
+                Entry::Occupied(first) => issues.push(duplicate(first.get(), rule)),
+                Entry::Vacant(place) => {
+                    place.insert(rule);
+                }
+            }
+            issues.extend(earlier.filter_map(|first| contradiction(first, rule)).take(MAX_CONTRADICTED));
             issues.extend(requirement(block, rule));
             issues.extend(dispatch(policy, rule));
             if let Check::CountEnvelope(envelope) = &rule.check {
@@ -32,14 +43,10 @@ pub fn lint(policy: &Policy) -> Vec<Issue> {
 }
 
 /// Two rules of one block that demand the same under two ids.
-fn duplicate(first: &RuleSpec, rule: &RuleSpec) -> Option<Issue> {
-    let same = first.check.name() == rule.check.name()
-        && first.subject.value == rule.subject.value
-        && first.check.parameters() == rule.check.parameters()
-        && value(&first.on_dispatch) == value(&rule.on_dispatch);
+fn duplicate(first: &RuleSpec, rule: &RuleSpec) -> Issue {
     let message = format!("`{}` demands what `{}` already does", rule.id.value, first.id.value);
     let issue = Issue::error("policy::duplicate-rule", message, rule.span, "the same rule again");
-    same.then(|| issue.and(first.span, "first here").help("remove one of the two"))
+    issue.and(first.span, "first here").help("remove one of the two")
 }
 
 fn value(text: &Option<Spanned<String>>) -> Option<&str> {

@@ -1,7 +1,11 @@
 //! The lock file: which policies and matrices are frozen, and with which bytes.
 
+use std::collections::BTreeMap;
+
+use miette::SourceSpan;
+
 use crate::digest::Sha256;
-use crate::syntax::{Issue, Issues, Node, Source, Spanned, parse};
+use crate::syntax::{Issue, Issues, Node, Source, parse};
 
 /// Where the lock stands, relative to the project root.
 pub const LOCK_PATH: &str = "policies/nucleus-gate.lock";
@@ -252,7 +256,8 @@ fn step(file: &str, why: Unfrozen) -> &'static str {
 }
 
 fn entries(node: &mut Node<'_>) -> Vec<Entry> {
-    let mut entries: Vec<(Spanned<String>, Entry)> = Vec::new();
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut listed: BTreeMap<String, SourceSpan> = BTreeMap::new();
     for mut child in node.children() {
         let kind = match child.name() {
             "policy" => Frozen::Policy,
@@ -274,17 +279,17 @@ fn entries(node: &mut Node<'_>) -> Vec<Entry> {
             child.report(issue.help("rename the file, then write the lock anew with `policy freeze`"));
         }
         if let (Some(path), Some(sha256)) = (path, sha256) {
-            if let Some((first, _)) = entries.iter().find(|(known, _)| known.value == path.value) {
+            if let Some(first) = listed.get(&path.value) {
                 let message = format!("`{}` is listed twice", path.value);
                 let issue = Issue::error("lock::duplicate", message, path.span, "listed again here");
-                child.report(issue.and(first.span, "first listed here").help("keep one of the two"));
+                child.report(issue.and(*first, "first listed here").help("keep one of the two"));
             }
-            let entry = Entry { kind, path: path.value.clone(), sha256: sha256.value, semantic };
-            entries.push((path, entry));
+            listed.entry(path.value.clone()).or_insert(path.span);
+            entries.push(Entry { kind, path: path.value, sha256: sha256.value, semantic });
         }
         child.finish();
     }
-    entries.into_iter().map(|(_, entry)| entry).collect()
+    entries
 }
 
 #[cfg(test)]

@@ -49,8 +49,9 @@ pub fn render_issues(issues: &Issues, screen: &Screen) -> String {
     let next = |issue: &Issue| issue.help.clone().or_else(|| next_step(issue.code).map(str::to_owned));
     let helped = |issue: &Issue| Issue { help: next(issue), ..issue.clone() }.on(&issues.source);
     let mut drawn: Vec<String> = issues.list.iter().take(MAX_ISSUES).map(|issue| screen.draw(&helped(issue))).collect();
-    if issues.list.len() > MAX_ISSUES {
-        drawn.push(format!("{}: and {} more\n", issues.source.name(), issues.list.len() - MAX_ISSUES));
+    let more = issues.more + issues.list.len().saturating_sub(MAX_ISSUES);
+    if more > 0 {
+        drawn.push(format!("{}: and {more} more\n", issues.source.name()));
     }
     drawn.join("\n")
 }

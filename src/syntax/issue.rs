@@ -61,12 +61,28 @@ impl Issue {
         self
     }
 
+    /// The issue with its texts cut: a file's names and values can be as long as the file.
+    #[must_use]
+    pub(super) fn cut(mut self) -> Self {
+        self.message = cut(self.message);
+        self.labels = self.labels.into_iter().map(|(span, label)| (span, cut(label))).collect();
+        self.help = self.help.map(cut);
+        self
+    }
+
     /// The issue as a miette diagnostic on `source`.
     #[must_use]
     pub fn on(&self, source: &Source) -> IssueReport {
-        // A very long line would be drawn whole for each of its issues.
+        // Very long lines, or very many, would be drawn whole for each of their issues.
         let offset = self.labels.first().map_or(0, |(span, _)| span.offset());
-        if source.line_length(offset) <= MAX_LINE {
+        let fits = |span: SourceSpan| {
+            source
+                .lines_around(span)
+                .take(MAX_LINES + 1)
+                .enumerate()
+                .all(|(at, line)| at < MAX_LINES && line.len() <= MAX_LINE)
+        };
+        if self.labels.iter().all(|(span, _)| fits(*span)) {
             return IssueReport { source: Some(source.named()), issue: self.clone() };
         }
         let place = format!(" ({} line {}, byte {offset})", source.name(), source.line(offset));
@@ -74,8 +90,20 @@ impl Issue {
     }
 }
 
-/// The longest line that is drawn, in bytes.
+/// The longest line that is drawn, in bytes, and the most lines of one place.
 const MAX_LINE: usize = 1000;
+const MAX_LINES: usize = 100;
+
+/// The most characters of a message, a label or a help.
+const MAX_SAID: usize = 400;
+
+fn cut(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MAX_SAID) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
 
 /// An issue on its source, or without it where its line is too long to be drawn.
 #[derive(Debug)]
@@ -128,6 +156,8 @@ pub struct Issues {
     pub source: Source,
     /// In the order of their places.
     pub list: Vec<Issue>,
+    /// How many more were found and not kept.
+    pub more: usize,
 }
 
 impl Issues {
@@ -135,15 +165,44 @@ impl Issues {
     #[must_use]
     pub fn new(source: Source, mut list: Vec<Issue>) -> Self {
         list.sort_by_key(|issue| issue.labels.first().map_or(0, |(span, _)| span.offset()));
-        Self { source, list }
+        let list = list.into_iter().map(Issue::cut).collect();
+        Self { source, list, more: 0 }
     }
 }
 
 impl fmt::Display for Issues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = if self.list.len() == 1 { "" } else { "s" };
-        write!(f, "{}: {} error{plural}", self.source.name(), self.list.len())
+        let count = self.list.len() + self.more;
+        let plural = if count == 1 { "" } else { "s" };
+        write!(f, "{}: {count} error{plural}", self.source.name())
     }
 }
 
 impl std::error::Error for Issues {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_to_draw_is_placed_in_words() {
+        let long = "x".repeat(MAX_LINE + 1);
+        let drawn = |text: &str| {
+            let issue = Issue::error("kdl::syntax", "wrong", (0, 1).into(), "here");
+            let report = issue.on(&Source::new("f.kdl", text));
+            (report.source_code().is_some(), report.to_string())
+        };
+        assert_eq!(drawn(&format!("a\nb\n{long}")), (true, "wrong".to_owned()));
+        assert_eq!(drawn(&format!("a\n{long}")), (false, "wrong (f.kdl line 1, byte 0)".to_owned()));
+    }
+
+    #[test]
+    fn what_an_issue_says_is_cut() {
+        let issue = |length: usize| {
+            Issue::error("kdl::syntax", "ä".repeat(length), (0, 1).into(), "here").help("b".repeat(length)).cut()
+        };
+        assert_eq!(issue(MAX_SAID).message, "ä".repeat(MAX_SAID));
+        assert_eq!(issue(MAX_SAID + 1).message, "ä".repeat(MAX_SAID) + "…");
+        assert_eq!(issue(MAX_SAID + 1).help, Some("b".repeat(MAX_SAID) + "…"));
+    }
+}

@@ -2,6 +2,7 @@
 
 mod decimal;
 mod issue;
+mod name;
 mod node;
 mod parse;
 mod source;
@@ -9,8 +10,9 @@ mod value;
 
 pub use decimal::Decimal;
 pub use issue::{Issue, Issues, Severity};
+pub use name::unfit_name;
 pub use node::{Node, suggest};
-pub use parse::{Sink, parse};
+pub use parse::{MAX_TEXT, Sink, parse};
 pub use source::Source;
 pub use value::FromKdl;
 

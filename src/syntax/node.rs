@@ -1,5 +1,8 @@
 //! A KDL node whose parts are taken one by one; what nobody takes is unknown, and an error.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use kdl::{KdlEntry, KdlNode};
 use miette::SourceSpan;
 
@@ -11,7 +14,7 @@ pub struct Node<'a> {
     node: &'a KdlNode,
     sink: &'a Sink,
     arguments: std::collections::VecDeque<&'a KdlEntry>,
-    properties: Vec<(&'a str, &'a KdlEntry)>,
+    properties: BTreeMap<&'a str, &'a KdlEntry>,
     known: Vec<&'static str>,
     takes_children: bool,
 }
@@ -19,7 +22,7 @@ pub struct Node<'a> {
 impl<'a> Node<'a> {
     /// Opens a node. Type annotations and repeated properties are errors.
     pub fn new(node: &'a KdlNode, sink: &'a Sink) -> Self {
-        let mut properties: Vec<(&str, &KdlEntry)> = Vec::new();
+        let mut properties: BTreeMap<&str, &KdlEntry> = BTreeMap::new();
         let mut arguments = std::collections::VecDeque::new();
         if let Some(ty) = node.ty() {
             sink.push(annotation(ty.span()));
@@ -32,12 +35,15 @@ impl<'a> Node<'a> {
                 arguments.push_back(entry);
                 continue;
             };
-            if let Some((_, first)) = properties.iter().find(|(known, _)| *known == name.value()) {
-                let message = format!("`{}` is given twice", name.value());
-                let issue = Issue::error("kdl::duplicate-property", message, entry.span(), "given again here");
-                sink.push(issue.and(first.span(), "first given here").help("keep one of the two"));
-            } else {
-                properties.push((name.value(), entry));
+            match properties.entry(name.value()) {
+                Entry::Occupied(first) => {
+                    let message = format!("`{}` is given twice", name.value());
+                    let issue = Issue::error("kdl::duplicate-property", message, entry.span(), "given again here");
+                    sink.push(issue.and(first.get().span(), "first given here").help("keep one of the two"));
+                }
+                Entry::Vacant(place) => {
+                    place.insert(entry);
+                }
             }
         }
         Self { node, sink, arguments, properties, known: Vec::new(), takes_children: false }
@@ -114,15 +120,14 @@ impl<'a> Node<'a> {
     /// A property that may be left out.
     pub fn optional<T: FromKdl>(&mut self, key: &'static str) -> Option<Spanned<T>> {
         self.known.push(key);
-        let index = self.properties.iter().position(|(name, _)| *name == key)?;
-        let (_, entry) = self.properties.swap_remove(index);
+        let entry = self.properties.remove(key)?;
         self.read(entry)
     }
 
     /// Whether the property stands there, not yet taken.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
-        self.properties.iter().any(|(name, _)| *name == key)
+        self.properties.contains_key(key)
     }
 
     /// A property that must be there.
@@ -190,12 +195,17 @@ impl<'a> Node<'a> {
     }
 }
 
+/// The most known names that a help looks through, and the longest name that it looks for.
+const MAX_SUGGESTED: usize = 100;
+const MAX_SOUGHT: usize = 200;
+
 /// The nearest known name, as a help text; all of them where none is near.
 #[must_use]
 pub fn suggest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
-    let known: Vec<&str> = known.collect();
+    let known: Vec<&str> = known.take(MAX_SUGGESTED).collect();
     let nearest = known
         .iter()
+        .filter(|_| name.len() <= MAX_SOUGHT)
         .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4)
         .min_by_key(|(distance, _)| *distance);

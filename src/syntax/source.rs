@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use miette::NamedSource;
+use miette::{NamedSource, SourceSpan};
 
 use crate::digest::Sha256;
 
@@ -47,14 +47,16 @@ impl Source {
         1 + self.text.as_bytes().iter().take(end).filter(|byte| **byte == b'\n').count()
     }
 
-    /// The bytes of the line on which byte `offset` stands.
-    #[must_use]
-    pub fn line_length(&self, offset: usize) -> usize {
+    /// The lines that are drawn of a place: those that the span touches, the one before and the one after.
+    pub fn lines_around(&self, span: SourceSpan) -> impl Iterator<Item = &[u8]> {
         let bytes = self.text.as_bytes();
-        let (before, after) = bytes.split_at(offset.min(bytes.len()));
+        let (before, after) = bytes.split_at(span.offset().min(bytes.len()));
         let newline = |byte: &u8| *byte == b'\n';
-        let start = before.iter().rposition(newline).map_or(0, |at| at + 1);
-        before.len() - start + after.iter().position(newline).unwrap_or(after.len())
+        let earlier = before.rsplit(newline).take(2).map(|line| line.len() + 1).sum::<usize>();
+        let start = (before.len() + 1).saturating_sub(earlier);
+        let touched = after.iter().take(span.len()).filter(|byte| newline(byte)).count();
+        let lines = bytes.get(start..).unwrap_or_default().split(newline);
+        lines.take(before.rsplit(newline).take(2).count() + touched + 1)
     }
 
     /// The source as miette draws it: display-safe, byte for byte as long as the text.
@@ -74,4 +76,23 @@ fn masked(text: &str) -> String {
         }
         out
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_around_a_place() {
+        let source = Source::new("f", "one\ntwo\nthree\nfour\n");
+        let around = |start: usize, length: usize| {
+            let lines: Vec<_> = source.lines_around((start, length).into()).map(String::from_utf8_lossy).collect();
+            lines.join(" ")
+        };
+        assert_eq!(around(0, 1), "one two");
+        assert_eq!(around(5, 1), "one two three");
+        assert_eq!(around(5, 4), "one two three four");
+        assert_eq!(around(15, 1), "three four ");
+        assert_eq!(around(99, 9), "four ");
+    }
 }

@@ -31,18 +31,18 @@ impl FromKdl for bool {
 }
 
 impl FromKdl for u32 {
-    const EXPECTED: &'static str = "a whole number from 0 to 4294967295";
+    const EXPECTED: &'static str = "a whole number from 0 to 4294967295, in decimal";
 
-    fn from_kdl(value: &KdlValue, _repr: &str) -> Option<Self> {
-        value.as_integer().and_then(|number| number.try_into().ok())
+    fn from_kdl(value: &KdlValue, repr: &str) -> Option<Self> {
+        whole(value, repr)?.try_into().ok()
     }
 }
 
 impl FromKdl for u64 {
-    const EXPECTED: &'static str = "a whole number from 0 to 18446744073709551615";
+    const EXPECTED: &'static str = "a whole number from 0 to 18446744073709551615, in decimal";
 
-    fn from_kdl(value: &KdlValue, _repr: &str) -> Option<Self> {
-        value.as_integer().and_then(|number| number.try_into().ok())
+    fn from_kdl(value: &KdlValue, repr: &str) -> Option<Self> {
+        whole(value, repr)?.try_into().ok()
     }
 }
 
@@ -66,6 +66,12 @@ impl FromKdl for f32 {
             _ => number_text(value, repr)?.parse().ok().filter(|number: &Self| number.is_finite()),
         }
     }
+}
+
+/// A whole number as it is meant to be read: in decimal.
+fn whole(value: &KdlValue, repr: &str) -> Option<i128> {
+    number_text(value, repr)?;
+    value.as_integer()
 }
 
 /// The text of a number that Rust can parse; hexadecimal and friends are refused where a decimal is meant.

@@ -1,5 +1,6 @@
 //! Logits from a file of someone else's: safetensors or npy, recognised by their first bytes.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use npyz::Deserialize as _;
@@ -108,8 +109,15 @@ impl Logits {
 
     fn npy(bytes: &[u8]) -> Result<Self, LogitsError> {
         let malformed = |error: std::io::Error| LogitsError::Npy(error.to_string());
-        if !is_tame(bytes) {
+        let Some(header) = npy_header(bytes).filter(|header| is_tame(header)) else {
             return Err(LogitsError::Npy("its header is cut off, nests too deeply or claims too much".to_owned()));
+        };
+        // The crate keeps the last of two equal keys and passes over those that it does not know.
+        let mut keys = keys(&header);
+        keys.sort_unstable();
+        if keys != ["descr", "fortran_order", "shape"] {
+            let message = "its header's keys are not `descr`, `fortran_order` and `shape`, each once";
+            return Err(LogitsError::Npy(message.to_owned()));
         }
         let mut rest = bytes;
         let parsed = npyz::NpyHeader::from_reader(&mut rest).map_err(malformed)?;
@@ -124,7 +132,7 @@ impl Logits {
             |_| LogitsError::Dtype { name: "logits", found: dtype.descr(), expected: "'<f4' and '>f4' (float32)" };
         // Before the size: elements of another width are more or fewer bytes than the shape says.
         f32::reader(&dtype).map_err(other)?;
-        if batch.checked_mul(vocab).and_then(|count| count.checked_mul(4)).is_none_or(|needed| needed > rest.len()) {
+        if batch.checked_mul(vocab).and_then(|count| count.checked_mul(4)) != Some(rest.len()) {
             return Err(LogitsError::Npy(format!("its shape is {found:?}, but {} bytes follow", rest.len())));
         }
         let data = npyz::NpyFile::with_header(parsed, rest).data::<f32>().map_err(other)?;
@@ -145,8 +153,8 @@ fn has_one_reading(bytes: &[u8]) -> Result<(), LogitsError> {
     Ok(())
 }
 
-/// Whether the crate can be given an npy file's header: its parser recurses, and it multiplies a shape without a check.
-fn is_tame(bytes: &[u8]) -> bool {
+/// The text of an npy file's header.
+fn npy_header(bytes: &[u8]) -> Option<Cow<'_, str>> {
     let field = |at: usize| bytes.get(at..at + 4).and_then(|field| field.first_chunk::<4>());
     let text = match (bytes.get(NPY.len()), field(8)) {
         (Some(1), Some([low, high, ..])) => bytes.get(10..10 + usize::from(u16::from_le_bytes([*low, *high]))),
@@ -156,7 +164,25 @@ fn is_tame(bytes: &[u8]) -> bool {
         }
         _ => None,
     };
-    let Some(text) = text.map(String::from_utf8_lossy) else { return false };
+    text.map(String::from_utf8_lossy)
+}
+
+/// Every quoted text of a header with a colon after it.
+fn keys(header: &str) -> Vec<&str> {
+    let mut keys = Vec::new();
+    let mut rest = header;
+    while let Some((quote, opened)) = rest.find(['\'', '"']).map(|at| rest.split_at(at).1.split_at(1)) {
+        let Some((text, after)) = opened.split_once(quote) else { break };
+        if after.trim_start().starts_with(':') {
+            keys.push(text);
+        }
+        rest = after;
+    }
+    keys
+}
+
+/// Whether the crate can be given an npy file's header: its parser recurses, and it multiplies a shape without a check.
+fn is_tame(text: &str) -> bool {
     let brackets = text.matches(['(', '[', '{']).count();
     let mut numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
     let product = numbers.try_fold(1u64, |product, digits| product.checked_mul(digits.parse::<u64>().ok()?.max(1)));
@@ -239,6 +265,8 @@ mod tests {
         assert_eq!(code(&npy(&[1, 2, 2], npyz::Order::C, &[1f32, 2.0, 3.0, 4.0])), "oracle-file-shape");
         assert_eq!(code(&good[..good.len() - 1]), "oracle-file-npy");
         assert_eq!(code(&good[..20]), "oracle-file-npy");
+        assert_eq!(code(&[&good[..], &[0]].concat()), "oracle-file-npy");
+        assert_eq!(code(&[&good[..], &[0; 32]].concat()), "oracle-file-npy");
         let claims = |text: &str| {
             let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
             bytes.extend((text.len() as u16).to_le_bytes());
@@ -246,6 +274,11 @@ mod tests {
             bytes
         };
         let shape = |shape: &str| claims(&format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n"));
+        let one = [shape("(1,)"), vec![0; 4]].concat();
+        assert_eq!(Logits::read(&one).unwrap().row(0), [0.0]);
+        for more in ["'shape': (1, 2)", "\"shape\" : (1,)", "'extra': 1", "'sh\\x61pe': (1,)"] {
+            assert_eq!(code(&[shape(&format!("(1,), {more}")), vec![0; 8]].concat()), "oracle-file-npy", "{more}");
+        }
         let half = claims("{'descr': '<f2', 'fortran_order': False, 'shape': (1, 2), }\n");
         assert_eq!(code(&[half, vec![0; 4]].concat()), "oracle-file-dtype");
         assert_eq!(code(&shape("(99999999999, 99999999999)")), "oracle-file-npy");
