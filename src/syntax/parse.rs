@@ -21,8 +21,9 @@ const MAX_BLOCKS: usize = 4096;
 pub const MAX_TEXT: usize = 256 << 10;
 
 /// The most openings in a file that no policy or matrix needs, and that the parser takes long over: it looks for the end
-/// of each through the rest of the file, and reads a block after `/-` more than once.
+/// of each through the rest of the file. A block after `/-` it reads twice, and so what is nested in n of them 2^n times.
 const MAX_UNUSUAL: usize = 12;
+const MAX_SLASHDASHES: usize = 2;
 
 /// The stack that parses, decodes and drops one block inside another takes less than half of this.
 const STACK_PER_BLOCK: usize = 64 << 10;
@@ -135,10 +136,15 @@ fn too_deep(text: &str) -> Option<Issue> {
             b'{' => (depth, blocks) = (depth + 1, blocks + 1),
             b'}' => depth = depth.saturating_sub(1),
             b'/' if bytes.get(offset + 1) == Some(&b'*') => comments += 1,
-            _ => unusual += usize::from(is_unusual(bytes.get(offset..).unwrap_or_default())),
+            _ => {
+                let (before, rest) = bytes.split_at(offset);
+                unusual += unusual_opening(before, rest);
+            }
         }
         if unusual > MAX_UNUSUAL {
-            let message = format!("more than {MAX_UNUSUAL} of `/-`, `#\"`, `\"\"\"` and `\\` that ends no line");
+            let message = format!(
+                "more than {MAX_SLASHDASHES} of `/-`, or {MAX_UNUSUAL} of `#\"`, `\"\"\"` and `\\` that ends no line"
+            );
             let issue = Issue::error("kdl::unusual", message, SourceSpan::new(offset.into(), 1), "one too many");
             return Some(issue.help("write plain strings, and comment lines out with `//`"));
         }
@@ -158,14 +164,18 @@ fn too_deep(text: &str) -> Option<Issue> {
     None
 }
 
-/// A slashdash, a raw string, a string of several lines, or a backslash that continues no line.
-fn is_unusual(rest: &[u8]) -> bool {
+/// How much the opening counts at which the text is split, if it is one: a slashdash (not that of a comment `//-`), a raw
+/// string, a string of several lines, or a backslash that ends no line.
+fn unusual_opening(before: &[u8], rest: &[u8]) -> usize {
+    let after_slash = matches!(before, [b'/'] | [.., b'\0'..=b')' | b'+'..=b'\xff', b'/']);
     match rest {
-        [b'/', b'-', ..] | [b'#', b'"', ..] | [b'"', b'"', b'"', ..] => true,
+        [b'/', b'-', ..] if !after_slash => MAX_UNUSUAL / MAX_SLASHDASHES,
+        [b'#', b'"', ..] | [b'"', b'"', b'"', ..] => 1,
         [b'\\', after @ ..] => {
-            after.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r')).is_some_and(|byte| *byte != b'\n')
+            let next = after.iter().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
+            usize::from(next.is_some_and(|byte| *byte != b'\n'))
         }
-        _ => false,
+        _ => 0,
     }
 }
 
@@ -210,7 +220,11 @@ mod tests {
         for run in ["a /-{\n", "/- ", "=(\\", "#\"}", "\"\"\"\n#"] {
             assert_eq!(code(run.repeat(MAX_UNUSUAL + 2)), "kdl::unusual", "{run:?}");
         }
-        assert_eq!(code("/-a \"\\u{7f}\"\n".repeat(MAX_UNUSUAL / 2)), "parsed");
+        assert_eq!(code("a \"\\u{7f}\"\n".repeat(MAX_UNUSUAL)), "parsed");
+        assert_eq!(code("/-a {\nb }\n".repeat(MAX_SLASHDASHES)), "parsed");
+        assert_eq!(code("/-a\n".repeat(MAX_SLASHDASHES + 1)), "kdl::unusual");
+        assert_eq!(code("//-----\n".repeat(MAX_UNUSUAL + 1)), "parsed");
+        assert_eq!(code("/**//-a\n".repeat(MAX_SLASHDASHES + 1)), "kdl::unusual");
         assert_eq!(code("a \\\n  b \\ \r\n c\n".repeat(MAX_UNUSUAL + 1)), "parsed");
     }
 
