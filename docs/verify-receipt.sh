@@ -12,7 +12,7 @@ trap 'rm -rf "$scratch"' EXIT
 refuse() { echo "refused: $1" >&2; exit 5; }
 
 # The envelope: one signature, over the type and the very bytes that are read below.
-jq -e '(.signatures | length) == 1' "$1" > "$scratch/out" || refuse "not one signature"
+jq -e '(.signatures | length) == 1' "$1" > "$scratch/out" || refuse "no envelope (.dsse.json) with one signature"
 jq -re .payload "$1" | base64 -d > "$scratch/payload" || refuse "no payload"
 jq -re '.signatures[0].sig' "$1" | base64 -d > "$scratch/signature" || refuse "no signature"
 type=$(jq -re .payloadType "$1") || refuse "no payload type"

@@ -174,10 +174,7 @@ impl Files {
         let raw = |source: Source| Raw { name: source.name().to_owned(), bytes: source.text().as_bytes().to_vec() };
         let shipped = base.map(|base| base.path().join("policies").join(format!("{default}.kdl")));
         match (self.policy.as_deref(), shipped) {
-            (Some(name), _) if name.starts_with("builtin:") => builtin(name).map(raw).ok_or_else(|| {
-                let help = crate::policy::builtin_names().join(", ");
-                Failure::invocation("cli::unknown-builtin", format!("there is no {name}"), format!("there are: {help}"))
-            }),
+            (Some(name), _) if name.starts_with("builtin:") => shipped_as(name, base).map(raw),
             (Some(path), _) => read_raw(Path::new(path)),
             // A project has its own policies: the one in this program may be another.
             (None, Some(shipped)) if base.is_some_and(ProjectRoot::has_policies) => read_raw(&shipped),
@@ -186,6 +183,25 @@ impl Files {
                 .ok_or_else(|| Failure::internal(format!("the policy {default} is not part of this binary"))),
         }
     }
+}
+
+/// The policy `builtin:NAME`. A project that has another one of its own may mean that.
+fn shipped_as(name: &str, base: Option<&ProjectRoot>) -> Result<Source, Failure> {
+    let source = builtin(name).ok_or_else(|| {
+        let help = crate::policy::builtin_names().join(", ");
+        Failure::invocation("cli::unknown-builtin", format!("there is no {name}"), format!("there are: {help}"))
+    })?;
+    let file = format!("policies/{}.kdl", name.trim_start_matches("builtin:"));
+    let own = base.and_then(|base| crate::fsio::read_bounded(&base.path().join(&file), MAX_BYTES).ok());
+    if own.is_some_and(|own| own != source.text().as_bytes()) {
+        let message = format!("the project has a {file} that is not {name}");
+        return Err(Failure::invocation(
+            "cli::builtin-shadowed",
+            message,
+            format!("name the one that is meant: --policy {file}"),
+        ));
+    }
+    Ok(source)
 }
 
 /// A root that nobody named must not lie inside a project with a lock: its files would escape that lock.
@@ -216,7 +232,7 @@ fn read_raw(path: &Path) -> Result<Raw, Failure> {
         return Err(Failure::invocation("cli::file-name", message, "rename the file or its folder"));
     }
     let bytes = crate::fsio::read_bounded(path, MAX_BYTES).map_err(|error| {
-        Failure::invocation(error.code(), error.to_string(), "name an existing policy or matrix file")
+        Failure::invocation(error.code(), error.to_string(), "name an existing one with --policy FILE or --matrix FILE")
     })?;
     Ok(Raw { name: name.display().to_string(), bytes })
 }

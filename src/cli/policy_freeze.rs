@@ -33,6 +33,14 @@ impl Freeze {
             let help = "name the folder that holds policies/ with --root DIR";
             Failure::invocation("cli::no-root", "no folder here or above holds policies/", help)
         })?;
+        if !root.has_policies() {
+            let message = format!("{} has no folder policies/", root.path().display());
+            return Err(Failure::invocation(
+                "cli::no-policies",
+                message,
+                "make it, for the project's policies and its lock",
+            ));
+        }
         let entries = entries(&root)?;
         let path = root.path().join(LOCK_PATH);
         let text = Lock::render(&entries);

@@ -143,16 +143,19 @@ impl Reporting {
             run.unrecorded(failure.as_fault());
         }
         let mut text = render(&run, self.format, &screen::stdout())?;
-        if self.format == Format::Human && prepared.with_receipt && written.is_ok() {
+        if let (Format::Human, true, Ok(replaced)) = (self.format, prepared.with_receipt, &written) {
             text += &format!("  receipt    {}\n", crate::text::sanitize(&self.receipt.display().to_string()));
+            for what in replaced {
+                text += &format!("  replaces   {}\n", crate::text::sanitize(what));
+            }
         }
         let printed = screen::print(&text);
         let failures = [written.err(), printed.err()].into_iter().flatten().map(|failure| failure.report());
         Ok(failures.fold(ExitCode::of(&run), ExitCode::max))
     }
 
-    /// Writes every file of the run, or none where they are larger than the policy allows.
-    fn write(&self, run: &Run, places: &Places, prepared: &Prepared) -> Result<(), Failure> {
+    /// Writes every file of the run, or none where they are larger than the policy allows. Gives what was replaced.
+    fn write(&self, run: &Run, places: &Places, prepared: &Prepared) -> Result<Vec<String>, Failure> {
         let mut files = Vec::new();
         for output in &self.output {
             files.push((output.path.as_path(), render(run, output.format, &report::Screen::plain())?.into_bytes()));
@@ -173,7 +176,9 @@ impl Reporting {
         for (path, bytes) in files {
             write_atomic(path, &bytes, Existing::Replace).map_err(|error| Failure::unwritten(&error))?;
         }
-        claim.map_or(Ok(()), |claim| claim.write().map_err(|error| Failure::unwritten(&error)))
+        let replaced = receipt.as_ref().map(receipt::Outputs::replaced).unwrap_or_default();
+        claim.map_or(Ok(()), |claim| claim.write().map_err(|error| Failure::unwritten(&error)))?;
+        Ok(replaced)
     }
 
     fn receipt(&self, run: &Run, places: &Places, prepared: &Prepared) -> Result<receipt::Outputs, Failure> {

@@ -97,7 +97,9 @@ impl Verify {
         if let (Ok(policy), Ok(matrix), true) = (policy, matrix, drifted.is_empty()) {
             exit = exit.max(self.against(&mut text, &statement, &root, policy, matrix, started)?);
         } else if self.replay {
-            text.push_str("replay        not evaluated: what the receipt binds is not there, or does not decode\n");
+            text.push_str(
+                "replay        not evaluated: what the receipt binds is not there, has drifted or does not decode\n",
+            );
             exit = exit.max(ExitCode::Stopped);
         }
         let outcome = ExitCode::from(&statement);

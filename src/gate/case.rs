@@ -113,8 +113,14 @@ fn undeclared_rejections(case: &Case, nuclei: &[Answer]) -> Vec<Fault> {
                 class: FaultClass::Stopped,
                 code: format!("oracle::{}", error.code()),
                 message: format!("{} row {row}: {error}", case.name.value),
-                help: "such a row has no certified nucleus; declare the rejection in a probe case, or take the row out"
-                    .to_owned(),
+                help: format!(
+                    "such a row has no certified nucleus; declare the rejection in a probe case, or take the row out{}",
+                    if matches!(error, OracleError::InvalidP { .. }) {
+                        "; a row whose p >= 1 is `disabled`"
+                    } else {
+                        ""
+                    }
+                ),
                 place: Some(Place::Matrix(case.span, "in this case".to_owned())),
             });
         }

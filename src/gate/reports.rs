@@ -115,7 +115,11 @@ fn upstream(item: &ReportItem, envelope: &CountEnvelope, cases: &[CaseOutcome], 
             details.push(format!("{}: largest difference {difference}, largest count {largest}", case.name));
         }
     }
-    let verdict = if passed == of { "pass" } else { "fail" };
+    let verdict = match of {
+        0 => "not evaluated",
+        _ if passed == of => "pass",
+        _ => "fail",
+    };
     ReportOutcome {
         id: item.id.value.clone(),
         holds: (of > 0).then_some(passed == of),

@@ -238,6 +238,15 @@ impl Outputs {
         Ok(outputs)
     }
 
+    /// What is replaced, in words: an earlier receipt that says something else, and its files that go.
+    #[must_use]
+    pub fn replaced(&self) -> Vec<String> {
+        let earlier = self.earlier.filter(|earlier| *earlier != self.sha256);
+        let gone = self.stale.iter().filter(|path| path.exists());
+        let names = gone.map(|path| format!("{}, which was of an earlier receipt", path.display()));
+        earlier.map(|sha256| format!("the receipt {sha256}")).into_iter().chain(names).collect()
+    }
+
     /// The bytes of all files together.
     #[must_use]
     pub fn bytes(&self) -> u64 {

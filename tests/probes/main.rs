@@ -90,7 +90,7 @@ fn the_readme_lists_every_scenario() {
     if std::env::var_os("INSTA_UPDATE").is_some_and(|update| update == "always") {
         std::fs::write(path, current).unwrap();
     } else {
-        assert!(readme == current, "the table of tests/README.md should be\n{table}");
+        assert!(readme == current, "run: INSTA_UPDATE=always cargo test --test probes; the table should be\n{table}");
     }
 }
 
