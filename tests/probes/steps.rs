@@ -68,7 +68,7 @@ pub fn command(project: &Project, step: &KdlNode) -> Ran {
         _ => project.run_as_it_is(&arguments),
     };
     let said = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat();
-    let said = said.replace(&project.path("").display().to_string(), "{root}/");
+    let said = said.replace(project.path("").display().to_string().trim_end_matches('/'), "{root}");
     Ran { line: arguments.join(" "), said, exit: output.status.code(), expected: exit(step) }
 }
 
