@@ -126,7 +126,7 @@ fn file(project: &Project, step: &KdlNode) {
             *bytes = file.replacen(&from, &to, 1).into_bytes();
         }),
         "overwrite" => change(&|bytes| overwrite(bytes, text(step, 1).as_bytes(), text(step, 2).as_bytes())),
-        other => panic!("there is no step `{other}`"),
+        other => panic!("there is no step `{other}`; tests/scenarios/README.md lists them: {step}"),
     }
 }
 
