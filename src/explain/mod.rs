@@ -8,6 +8,7 @@ mod tests;
 
 use crate::kernels::faults::{EXACT, FAULTS, Model};
 use crate::kernels::mutations::MUTATIONS;
+use crate::matrix::RowKind;
 use crate::rules::{KINDS, Kind};
 
 const CODES: &str = include_str!("codes.md");
@@ -38,6 +39,26 @@ const REPORTS: [(&str, &str); 5] = [
     ),
 ];
 
+/// What a row is judged as: the kind of its case, except for disabled rows.
+const ROW_KINDS: [(RowKind, &str); 4] = [
+    (
+        RowKind::Forced,
+        "One token's logit is set far above the rest, so that the nucleus is that token alone. A kernel that loses it masks the \
+         row whole.",
+    ),
+    (RowKind::Ordinary, "The whole contract is asked of it, row by row; nothing is averaged."),
+    (
+        RowKind::Probe,
+        "It must show what the matrix declares of it with `expect`: that it is accepted, that it violates certain rules, or that \
+         the oracle rejects its input. It is judged by the ordinary rules.",
+    ),
+    (
+        RowKind::Disabled,
+        "Its p is 1 or more, which switches top-p off: the kernel must return it untouched. The matrix lists such rows with \
+         `disabled`.",
+    ),
+];
+
 /// A line of the table of codes.
 struct Code<'t> {
     code: &'t str,
@@ -59,13 +80,16 @@ pub fn next_step(code: &str) -> Option<&'static str> {
     codes().find(|known| known.code == code).map(|known| known.next)
 }
 
-/// The page of a rule, a report, a fault, a mutation or a code, in Markdown. In a report, rules carry the prefix `rule::`
+/// The page of a rule, a report, a kind of row, a fault, a mutation or a code, in Markdown. In a report, rules carry the prefix `rule::`
 /// and the oracle's rejections `oracle::`.
 #[must_use]
 pub fn page(topic: &str) -> Option<String> {
     let topic = topic.strip_prefix("rule::").unwrap_or(topic);
     if let Some((name, meaning)) = REPORTS.iter().find(|(name, _)| *name == topic) {
         return Some(format!("# {name}\n\n{meaning}\n"));
+    }
+    if let Some((kind, meaning)) = ROW_KINDS.iter().find(|(kind, _)| kind.name() == topic) {
+        return Some(format!("# {}\n\n{meaning}\n", kind.name()));
     }
     if let Some(kind) = Kind::find(topic) {
         return Some(kind.page());
@@ -84,13 +108,14 @@ fn model_page(model: &Model) -> String {
     if page.starts_with("# ") { page } else { format!("# {}\n\n{page}", model.name) }
 }
 
-/// Everything that has a page: rules, reports, faults, mutations, codes.
+/// Everything that has a page: rules, reports, kinds of rows, faults, mutations, codes.
 #[must_use]
 pub fn topics() -> Vec<String> {
     let rules = KINDS.iter().map(|kind| kind.name);
     let models = FAULTS.iter().chain([&EXACT]).chain(MUTATIONS).map(|model| model.name);
     rules
         .chain(REPORTS.map(|(name, _)| name))
+        .chain(ROW_KINDS.map(|(kind, _)| kind.name()))
         .chain(models)
         .chain(codes().map(|code| code.code))
         .map(str::to_owned)
@@ -114,6 +139,8 @@ pub fn handbook() -> String {
                    [Rules](#rules) judge one row of one subject. [Faults](#the-fault-zoo) are model kernels that a policy\n\
                    must catch; [mutations](#mutations) are right answers with one change. [Codes](#codes) name diagnostics.\n"
         .to_owned();
+    out += "\n## Rows\n\n| kind | meaning |\n| --- | --- |\n";
+    ROW_KINDS.iter().for_each(|(kind, meaning)| out += &format!("| {} | {meaning} |\n", kind.name()));
     out += "\n## Rules\n\n| rule | row kinds |\n| --- | --- |\n";
     for kind in KINDS {
         let rows: Vec<&str> = kind.rows.iter().map(|row| row.name()).collect();
