@@ -135,8 +135,9 @@ pub fn write_secret(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     write_with_mode(path, bytes, Existing::Keep, 0o600)
 }
 
-/// The folder that holds `path`.
-fn folder(path: &Path) -> &Path {
+/// The folder that holds `path`: the current one for a bare name.
+#[must_use]
+pub fn folder(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

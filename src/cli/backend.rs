@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::Failure;
 use super::load::Loaded;
-use crate::evidence::{Bundle, RecordingError, SUBJECT_FILE, write_bundle};
+use crate::evidence::{Bundle, RecordingError, is_bundle, write_bundle};
 use crate::fsio::FileError;
 use crate::gate::{self, Fault};
 use crate::kernels::capture::{self, Capture, CaptureError, Captured};
@@ -62,9 +62,7 @@ impl BackendArgs {
             Err(error) => Err(Failure::invocation(error.code(), error.to_string(), error.help())),
         }
     }
-}
 
-impl BackendArgs {
     /// That devices are named to a backend that has some, and each once: a case has one of them to itself.
     fn check_devices(&self) -> Result<(), Failure> {
         let Some(devices) = &self.devices else { return Ok(()) };
@@ -177,7 +175,7 @@ fn check_destination(loaded: &Loaded, subjects: &[Captured], folder: &Path) -> R
     if !inside || below.components().any(|part| part == Component::ParentDir) {
         return Err(outside(folder, loaded));
     }
-    if folder.join(SUBJECT_FILE).symlink_metadata().is_ok() {
+    if is_bundle(folder) {
         let message = format!("{} is a bundle of recorded evidence, which holds no folders", folder.display());
         return Err(Failure::invocation("cli::out-is-bundle", message, "name another folder with --out"));
     }

@@ -70,12 +70,7 @@ impl Failure {
 
     /// What the gate would say of a case.
     pub fn fault(fault: &Fault) -> Self {
-        let exit = match fault.class {
-            FaultClass::Drift => ExitCode::Drift,
-            FaultClass::Invocation => ExitCode::Invocation,
-            FaultClass::Stopped => ExitCode::Stopped,
-            FaultClass::NothingEvaluated => ExitCode::NothingEvaluated,
-        };
+        let exit = ExitCode::of_class(fault.class);
         Self::Message { exit, code: fault.code.clone(), message: fault.message.clone(), help: fault.help.clone() }
     }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::Failure;
 use super::load::Files;
-use crate::evidence::SUBJECT_FILE;
+use crate::evidence::is_bundle;
 use crate::fsio::{Existing, FileError, read_bounded, write_atomic};
 use crate::gate::{self, ExitCode};
 use crate::inputs;
@@ -46,7 +46,7 @@ impl Inputs {
             }
             files.push((case.name.value.as_str(), file));
         }
-        if self.out.join(SUBJECT_FILE).symlink_metadata().is_ok() {
+        if is_bundle(&self.out) {
             let message = format!("{} is a bundle of recorded evidence", self.out.display());
             return Err(Failure::invocation("cli::out-is-bundle", message, "name another folder with --out"));
         }

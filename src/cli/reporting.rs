@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Failure, keygen, screen};
 use crate::dsse::SecretKey;
-use crate::fsio::{Existing, read_bounded, write_atomic};
+use crate::fsio::{Existing, folder, read_bounded, write_atomic};
 use crate::gate::{ExitCode, Run};
 use crate::matrix::{Matrix, Origin};
 use crate::policy::{LOCK_PATH, Policy};
@@ -226,10 +226,9 @@ fn replaceable(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Where a file lies or will lie, through links of its folder. A link at its end is replaced, not followed.
+/// Where a file lies or will lie, through links of its folder. A link at its end is not followed.
 fn resolve(path: &Path) -> PathBuf {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match (parent.canonicalize(), path.file_name()) {
+    match (folder(path).canonicalize(), path.file_name()) {
         (Ok(parent), Some(name)) => parent.join(name),
         (Err(_), _) | (_, None) => path.to_owned(),
     }

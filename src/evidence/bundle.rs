@@ -39,6 +39,12 @@ fn unreadable(file: &str, problem: impl Into<Problem>) -> EvidenceError {
     Unreadable { file: file.to_owned(), problem: problem.into() }.into()
 }
 
+/// Whether `folder` holds a bundle, and so nothing else may be written into it.
+#[must_use]
+pub fn is_bundle(folder: &Path) -> bool {
+    folder.join(SUBJECT_FILE).symlink_metadata().is_ok()
+}
+
 impl Bundle {
     /// Reads every file of `folder`, `max_bytes` in all at most. Nothing is parsed yet: a caller compares
     /// [`Self::sha256`] with the pinned digest first.

@@ -11,7 +11,7 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
-pub use bundle::{Bundle, MAX_FILES, SUBJECT_FILE};
+pub use bundle::{Bundle, MAX_FILES, SUBJECT_FILE, is_bundle};
 pub use case::{Argmax, CaseEvidence, RowEvidence};
 pub use dispatch::{Dispatch, DispatchError};
 pub use error::{Drift, Drifted, EvidenceError, Problem, Unreadable};

@@ -80,8 +80,8 @@ pub fn next_step(code: &str) -> Option<&'static str> {
     codes().find(|known| known.code == code).map(|known| known.next)
 }
 
-/// The page of a rule, a report, a kind of row, a fault, a mutation or a code, in Markdown. In a report, rules carry the prefix `rule::`
-/// and the oracle's rejections `oracle::`.
+/// The page of a rule, a report, a kind of row, a fault, a mutation or a code, in Markdown. In a report, rules carry the
+/// prefix `rule::` and the oracle's rejections `oracle::`.
 #[must_use]
 pub fn page(topic: &str) -> Option<String> {
     let topic = topic.strip_prefix("rule::").unwrap_or(topic);

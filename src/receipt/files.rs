@@ -14,7 +14,7 @@ use super::statement::{DigestSet, STATEMENT_TYPE, Statement};
 use super::test_result::{PREDICATE_TYPE, test_result};
 use crate::digest::Sha256;
 use crate::dsse::{Envelope, IN_TOTO, SecretKey};
-use crate::fsio::{Existing, FileError, Hold, Whole, read_bounded};
+use crate::fsio::{Existing, FileError, Hold, Whole, folder, read_bounded};
 use crate::json;
 
 /// The most bytes of a receipt that are read.
@@ -259,7 +259,7 @@ impl Outputs {
     /// # Errors
     /// [`OutputError::Changed`], [`OutputError::Locked`], and as [`earlier`].
     pub fn claim(&self) -> Result<Claim<'_>, OutputError> {
-        let folder = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = folder(&self.path);
         let io = |source| FileError::Io { path: folder.to_owned(), source };
         let lock = File::open(folder).map_err(io)?;
         let mut waits = LOCK_WAITS;

@@ -34,8 +34,8 @@ impl Checked {
     }
 }
 
-/// The lock and every evidence and input file that the receipt binds, compared with what lies under `root`. At most `max_bytes` of a
-/// bundle or an input file are read.
+/// The lock and every evidence and input file that the receipt binds, compared with what lies under `root`. At most
+/// `max_bytes` of a bundle or a file are read.
 #[must_use]
 pub fn bound_files(statement: &Statement, root: &ProjectRoot, max_bytes: u64) -> Vec<Checked> {
     let mut checked: Vec<Checked> = Vec::new();

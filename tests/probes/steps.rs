@@ -7,6 +7,7 @@ use std::process::Command;
 use kdl::KdlNode;
 use nucleus_gate::inputs::Inputs;
 
+use crate::everything;
 use crate::project::{MATRIX, Project};
 use crate::scenario::Ran;
 
@@ -67,8 +68,7 @@ pub fn command(project: &Project, step: &KdlNode) -> Ran {
         "run" => project.run(&arguments),
         _ => project.run_as_it_is(&arguments),
     };
-    let said = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned()).concat();
-    let said = said.replace(project.path("").display().to_string().trim_end_matches('/'), "{root}");
+    let said = everything(&output).replace(project.path("").display().to_string().trim_end_matches('/'), "{root}");
     Ran { line: arguments.join(" "), said, exit: output.status.code(), expected: exit(step) }
 }
 
@@ -120,11 +120,7 @@ fn file(project: &Project, step: &KdlNode) {
             let at = offset(integer(step, "at").unwrap(), bytes.len());
             bytes[at] ^= 1;
         }),
-        "replace" => change(&|bytes| {
-            let (from, to, file) = (text(step, 1), text(step, 2), String::from_utf8(bytes.clone()).unwrap());
-            assert!(file.contains(&from), "{step}");
-            *bytes = file.replacen(&from, &to, 1).into_bytes();
-        }),
+        "replace" => project.edit(&text(step, 0), &text(step, 1), &text(step, 2)),
         "overwrite" => change(&|bytes| overwrite(bytes, text(step, 1).as_bytes(), text(step, 2).as_bytes())),
         other => panic!("there is no step `{other}`; tests/scenarios/README.md lists them: {step}"),
     }
