@@ -134,7 +134,7 @@ impl Verify {
         if !unlike.is_empty() {
             let _ = writeln!(text, "inconsistent  it says of what it is bound to what is not so");
             differences(text, &unlike, "bound");
-            exit = ExitCode::Drift;
+            exit = exit.max(ExitCode::Drift);
         }
         let places = places(statement);
         let freeze = load::freeze(root, policy.source.sha256(), matrix.source.sha256(), &places)?;
@@ -142,7 +142,7 @@ impl Verify {
         if let ("frozen", Some(complaint)) = (said.state.as_str(), freeze.complaint()) {
             let _ =
                 writeln!(text, "inconsistent  it says that its policy and matrix are frozen: {}", sanitize(&complaint));
-            exit = ExitCode::Drift;
+            exit = exit.max(ExitCode::Drift);
         }
         if self.replay {
             let context = gate::Context { root, started, selection: None };

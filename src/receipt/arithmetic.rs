@@ -1,7 +1,9 @@
 //! Whether a receipt's numbers are numbers, and add up to one another and to what the matrix declares.
 
+use std::collections::BTreeSet;
+
 use super::consistency::decided;
-use super::statement::{Boundary, Case, Row, Statement};
+use super::statement::{Boundary, Case, Row, RowSubject, Rule, Statement};
 use crate::digest::Sha256;
 use crate::matrix::{self, Matrix, Origin, RowKind};
 use crate::policy::Policy;
@@ -12,12 +14,16 @@ pub(super) fn problems(statement: &Statement, policy: &Policy, matrix: &Matrix) 
     if let Some(text) = numbers(statement).into_iter().find(|text| number(text).is_none()) {
         found.push(format!("`{}` is no number in its one spelling", crate::text::sanitize(text)));
     }
+    let violations = statement.predicate.violations.iter();
+    let violated: BTreeSet<(Option<&str>, Option<&str>)> =
+        violations.map(|violation| (violation.case.as_deref(), violation.row.as_deref())).collect();
     for (case, spec) in statement.predicate.cases.iter().zip(&matrix.cases) {
         let about = |problem: &str| format!("case {}: {problem}", case.name);
         found.extend(of_case(statement, case, spec).into_iter().map(about));
         for (row, index) in case.rows.iter().zip(0..) {
             let about = |problem: &str| format!("case {} row {index}: {problem}", case.name);
-            found.extend(of_row(statement, policy, case, row, (spec, index)).into_iter().map(about));
+            let listed = violated.contains(&(Some(&case.name), Some(&row.row)));
+            found.extend(of_row(policy, spec, index, row, listed).into_iter().map(about));
         }
     }
     found.extend(of_rules(statement, policy));
@@ -87,13 +93,8 @@ fn of_case(statement: &Statement, case: &Case, spec: &matrix::Case) -> Vec<&'sta
     found
 }
 
-fn of_row(
-    statement: &Statement,
-    policy: &Policy,
-    case: &Case,
-    row: &Row,
-    (spec, index): (&matrix::Case, u32),
-) -> Vec<&'static str> {
+/// Row `index` of a case; `listed` says whether the receipt lists a violation of it.
+fn of_row(policy: &Policy, spec: &matrix::Case, index: u32, row: &Row, listed: bool) -> Vec<&'static str> {
     let mut found = Vec::new();
     let mut demand = |holds: bool, otherwise: &'static str| {
         if !holds {
@@ -108,7 +109,7 @@ fn of_row(
             let written = [&boundary.normalizer_bits, &boundary.target_bits].map(|text| bits(text, 16));
             demand(kind != RowKind::Disabled, "it is disabled and has a boundary");
             demand(written.iter().all(Option::is_some), "its boundary's bits are no bits");
-            let adds_up = |output: &super::statement::RowSubject| {
+            let adds_up = |output: &RowSubject| {
                 let sum = |a: &str, b: &str| number(a)?.checked_add(number(b)?);
                 sum(&output.kept, &output.missing) == sum(&boundary.count, &output.extra)
             };
@@ -123,11 +124,7 @@ fn of_row(
     let subjects = if oracle.rejected.is_some() { 0 } else { policy.evidence.subjects.len() };
     demand(row.subjects.len() == subjects, "it does not speak of every subject");
     demand(row.declared.iter().all(|rule| spec.expects_violation(rule, index)), "a declared violation is not declared");
-    let here = |violation: &&super::statement::Violation| {
-        violation.case.as_ref() == Some(&case.name) && violation.row.as_ref() == Some(&row.row)
-    };
-    let violated = statement.predicate.violations.iter().any(|violation| here(&violation));
-    demand(violated == (row.verdict == "violated"), "its verdict and the list of violations differ");
+    demand(listed == (row.verdict == "violated"), "its verdict and the list of violations differ");
     found
 }
 
@@ -143,7 +140,7 @@ fn of_rules(statement: &Statement, policy: &Policy) -> Vec<String> {
     let listed =
         |id: &str| predicate.violations.iter().filter(|listed| listed.rule == id && listed.row.is_some()).count();
     let declared = |id: &str| rows().flat_map(|row| &row.declared).filter(|rule| *rule == id).count();
-    let adds_up = |rule: &super::statement::Rule| {
+    let adds_up = |rule: &Rule| {
         let id = rule.id.as_str();
         let counts = [&rule.passed, &rule.violated, &rule.declared, &rule.not_applicable, &rule.not_evaluated];
         let sum = counts.into_iter().try_fold(0u64, |sum, text| sum.checked_add(number(text)?));
