@@ -78,7 +78,7 @@ pub struct Predicate {
 }
 
 /// Whether the run went to its end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Execution {
     /// `complete` or `incomplete`.
@@ -106,7 +106,7 @@ pub struct StopReason {
 }
 
 /// Whether policy and matrix were the frozen ones.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct FreezeBinding {
     /// `frozen`, `unfrozen` or `no-lock`.
@@ -341,7 +341,7 @@ pub struct RowSubject {
 }
 
 /// One rule over all rows. Not applicable is a count of its own, and never a pass.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Rule {
     /// Its id.
@@ -377,7 +377,7 @@ pub struct Violation {
 }
 
 /// One report item.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
     /// Its id.

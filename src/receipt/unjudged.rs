@@ -1,7 +1,7 @@
 //! A receipt against what it is bound to now, with no row judged again.
 
 use super::replay::{Difference, differences};
-use super::statement::Statement;
+use super::statement::{Execution, FreezeBinding, Predicate, Report, Rule, Statement};
 use super::{Evaluator, Places};
 use crate::gate::{Fault, Run};
 
@@ -11,26 +11,35 @@ use crate::gate::{Fault, Run};
 /// # Errors
 /// Where a statement cannot be written as JSON, which none is.
 pub fn unlike(receipt: &Statement, run: &Run) -> Result<Vec<Difference>, serde_json::Error> {
-    let then = &receipt.predicate;
-    let evaluator = Evaluator { version: "", sha256: then.bindings.evaluator.digest.sha256 };
+    let evaluator = Evaluator { version: "", sha256: receipt.predicate.bindings.evaluator.digest.sha256 };
     let places = Places { policy: String::new(), matrix: String::new() };
-    let mut found = super::statement(run, &evaluator, &places);
-    let now = &mut found.predicate;
-    // What only a judged run can say.
-    now.execution = then.execution.clone();
-    now.decision.clone_from(&then.decision);
-    now.exit_code.clone_from(&then.exit_code);
-    now.cases.clone_from(&then.cases);
-    now.violations.clone_from(&then.violations);
-    // The lock is looked at for itself.
-    now.bindings.freeze = then.bindings.freeze.clone();
-    for (now, then) in now.rules.iter_mut().zip(&then.rules) {
-        *now = super::statement::Rule { id: now.id.clone(), kind: now.kind.clone(), ..then.clone() };
+    differences(&bound(receipt), &bound(&super::statement(run, &evaluator, &places)))
+}
+
+/// The statement without what only a judged run can say. The lock is looked at for itself.
+fn bound(statement: &Statement) -> Statement {
+    let Predicate { schema_version, bindings, rules, reports, .. } = &statement.predicate;
+    Statement {
+        kind: statement.kind.clone(),
+        subject: statement.subject.clone(),
+        predicate_type: statement.predicate_type.clone(),
+        predicate: Predicate {
+            schema_version: schema_version.clone(),
+            receipt_sha256: None,
+            replaces: None,
+            execution: Execution::default(),
+            decision: String::new(),
+            exit_code: String::new(),
+            bindings: super::Bindings { freeze: FreezeBinding::default(), ..bindings.clone() },
+            cases: Vec::new(),
+            rules: rules
+                .iter()
+                .map(|rule| Rule { id: rule.id.clone(), kind: rule.kind.clone(), ..Rule::default() })
+                .collect(),
+            violations: Vec::new(),
+            reports: reports.iter().map(|report| Report { id: report.id.clone(), ..Report::default() }).collect(),
+        },
     }
-    for (now, then) in now.reports.iter_mut().zip(&then.reports) {
-        *now = super::statement::Report { id: now.id.clone(), ..then.clone() };
-    }
-    differences(receipt, &found)
 }
 
 /// What is wrong with the bound things now and was not when the receipt was written.
